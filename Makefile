@@ -1,0 +1,36 @@
+# make demo and make test set up everything they need in .venv; nothing else on the machine is touched.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint format benchmark clean
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dqam needs Python 3.11 or newer: make PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[all]"
+	touch $@
+
+.venv/ready-test: .venv/ready
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[test,lint]"
+	touch $@
+
+demo: .venv/ready            ## 20,000 trips through a made-up city, counted and drawn
+	$(BIN)/dqam demo --output build/demo
+
+test: .venv/ready-test
+	$(BIN)/pytest
+
+lint: .venv/ready-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/ready-test
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+benchmark: .venv/ready-test
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv build dist

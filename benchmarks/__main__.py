@@ -1,0 +1,11 @@
+"""Run every benchmark, each in a process of its own: python -m benchmarks [NAME ...]."""
+
+import subprocess
+import sys
+
+NAMES = ("parquet_to_histogram", "distinct_counts", "histogram_answers", "porto_parsing")
+
+if __name__ == "__main__":
+    names = sys.argv[1:] or NAMES
+    failed = [name for name in names if subprocess.run([sys.executable, "-m", f"benchmarks.{name}"]).returncode]
+    sys.exit(f"Failed: {', '.join(failed)}" if failed else 0)

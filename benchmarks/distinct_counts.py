@@ -1,0 +1,103 @@
+"""Exact distinct counts of rectangles, against a compiled pairwise loop and a Shapely STRtree."""
+
+from __future__ import annotations
+
+import numpy as np
+import shapely
+from numba import njit, prange
+
+from benchmarks.measure import city, claim, seconds
+from dqam import cities
+from dqam.counting import count_distinct
+from dqam.grid import Grid
+from dqam.rectangles import Snapped, random_rectangles
+from dqam.sources import read
+from dqam.trips import Trips
+from dqam.walks import Walks, walk
+
+
+@njit(parallel=True, cache=True)
+def pairwise(cells, starts, boxes, rectangles, columns):  # type: ignore[no-untyped-def]
+    """Each rectangle with each trip: by the trip's bounding box where that decides, else visit by visit."""
+    counts = np.zeros(len(rectangles), np.int64)
+    for i in prange(len(rectangles)):
+        west, south, east, north = rectangles[i]
+        for trip in range(len(starts) - 1):
+            left, low, right, high = boxes[trip, 0], boxes[trip, 1], boxes[trip, 2], boxes[trip, 3]
+            if left >= east or right < west or low >= north or high < south:
+                continue
+            if left >= west and right < east and low >= south and high < north:
+                counts[i] += 1
+                continue
+            for visit in range(starts[trip], starts[trip + 1]):
+                row = cells[visit] // columns
+                column = cells[visit] - row * columns
+                if west <= column < east and south <= row < north:
+                    counts[i] += 1
+                    break
+    return counts
+
+
+def bounding_boxes(walks: Walks) -> np.ndarray:
+    """int32[n, 4]: the first and last column and row of each trip, all on the grid."""
+    row, column = np.divmod(walks.cells, walks.grid.columns)
+    first = walks.trip_visits[:-1]
+    ends = [np.minimum.reduceat(column, first), np.minimum.reduceat(row, first)]
+    ends += [np.maximum.reduceat(column, first), np.maximum.reduceat(row, first)]
+    return np.stack(ends, axis=1).astype(np.int32)
+
+
+def by_tree(trips: Trips, rectangles: Snapped) -> np.ndarray:
+    """Distinct counts from an STRtree of LineStrings."""
+    indices = np.repeat(np.arange(len(trips)), np.diff(trips.offsets))
+    lines = shapely.linestrings(np.stack([trips.x, trips.y], axis=1), indices=indices)
+    pairs = shapely.STRtree(lines).query(shapely.box(*rectangles.bounds.T), predicate="intersects")
+    return np.bincount(pairs[0], minlength=len(rectangles.cells))
+
+
+def main() -> None:
+    grid = Grid.over(cities.BOUNDS, 8)
+    trips = read(city(100_000)).trips()
+    walks = walk(trips, grid)
+    assert walks.on_grid == len(walks), "bounding boxes below want every trip on the grid"
+    rectangles = random_rectangles(grid, 16_000, np.random.default_rng(0))
+    small = rectangles[:100].astype(np.int32)
+    boxes = bounding_boxes(walks)
+
+    count_distinct(walks, rectangles[:10], grid)  # compile
+    pairwise(walks.cells, walks.trip_visits, boxes, small, grid.columns)
+    ours, counts = seconds(lambda: count_distinct(walks, rectangles, grid))
+    wanted = (walks.cells, walks.trip_visits, boxes, rectangles.astype(np.int32), grid.columns)
+    loop, same = seconds(lambda: pairwise(*wanted), runs=1)
+    np.testing.assert_array_equal(counts, same)
+    print(f"16,000 rectangles x 100,000 trips: ours {ours:.2f} s, pairwise loop {loop:.2f} s")
+    claim("pairwise loop / ours", loop / ours, 10)
+
+    subset, some = trips.slice(0, 2_000), Snapped.of(rectangles[:1_000], grid)
+    few = walk(subset, grid)
+    tree, found = seconds(lambda: by_tree(subset, some), runs=1)
+    quick, counts = seconds(lambda: count_distinct(few, some.cells, grid))
+    differ = int(np.abs(found - counts).sum())
+    print(f"1,000 rectangles x 2,000 trips: ours {quick:.4f} s, STRtree {tree:.2f} s; counts differ by {differ} in all")
+    claim("Shapely STRtree / ours", tree / quick, 100)
+
+    print("growth with n (16,000 rectangles):")
+    for n in (1_000, 10_000, 100_000):
+        part = walk(trips.slice(0, n), grid)
+        took = seconds(lambda w=part: count_distinct(w, rectangles, grid))[0]  # type: ignore[misc]
+        print(f"  {n:>9,} trips  {took:7.3f} s  {took / n / 16_000 * 1e9:7.3f} ns a pair")
+    print("growth with rectangles (100,000 trips):")
+    for m in (1, 1_000, 16_000, 64_000):
+        more = random_rectangles(grid, m, np.random.default_rng(1))
+        took = seconds(lambda r=more: count_distinct(walks, r, grid), runs=2)[0]  # type: ignore[misc]
+        print(f"  {m:>9,} rectangles  {took:7.3f} s")
+    print("growth with resolution (100,000 trips, 16,000 rectangles):")
+    for resolution in (6, 7, 8, 9, 10):
+        other = Grid.over(cities.BOUNDS, resolution)
+        asked, laid = random_rectangles(other, 16_000, np.random.default_rng(0)), walk(trips, other)
+        took = seconds(lambda w=laid, r=asked, g=other: count_distinct(w, r, g), runs=2)[0]  # type: ignore[misc]
+        print(f"  2^{resolution:<2}  {took:7.3f} s")
+
+
+if __name__ == "__main__":
+    main()

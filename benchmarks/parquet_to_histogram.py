@@ -1,0 +1,46 @@
+"""A Parquet file of points to a histogram of 2^8 x 2^8 cells, against a plain PyArrow read of the same columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from benchmarks.measure import city, claim, peak_gib, seconds
+from dqam import cities
+from dqam.grid import Grid
+from dqam.histogram import SpatialHistogram
+from dqam.sources import read
+from dqam.walks import lay
+
+COLUMNS = ["uid", "tid", "datetime", "lng", "lat"]
+
+
+def histogram(path: Path, resolution: int = 8) -> SpatialHistogram:
+    return SpatialHistogram.of(lay(read(path), Grid.over(cities.BOUNDS, resolution)))
+
+
+def main() -> None:
+    path = city(1_000_000)
+    histogram(city(1_000))  # compile
+    ours, result = seconds(lambda: histogram(path))
+    print(f"peak memory of all this so far: {peak_gib():.2f} GiB")
+    claim("peak memory for 1,000,000 trips, GiB", peak_gib(), 4, at_most=True)
+    plain, table = seconds(lambda: pq.read_table(path, columns=COLUMNS))
+    print(f"{table.num_rows:,} points, {int(result.faces.sum()):,} visits; plain read {plain:.2f} s, ours {ours:.2f} s")
+    claim("Parquet to histogram / plain PyArrow read", ours / plain, 3, at_most=True)
+
+    print("growth with n:")
+    for n in (10_000, 100_000, 1_000_000):
+        file = city(n)
+        took = seconds(lambda file=file: histogram(file), runs=2)[0]  # type: ignore[misc]
+        print(f"  {n:>9,} trips  {took:7.3f} s  {took / n * 1e6:6.2f} us a trip")
+    print("growth with resolution (100,000 trips):")
+    for resolution in (6, 7, 8, 9, 10):
+        took, made = seconds(lambda k=resolution: histogram(city(100_000), k), runs=2)  # type: ignore[misc]
+        visits = int(made.faces.sum())
+        print(f"  2^{resolution:<2}  {took:7.3f} s  {visits:>11,} visits  {took / visits * 1e9:6.1f} ns a visit")
+
+
+if __name__ == "__main__":
+    main()

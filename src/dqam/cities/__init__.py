@@ -1,0 +1,21 @@
+"""Generated trips: a made-up city that is pure code, and trips on the road networks of real cities.
+
+Every generator gives batches of `Trips` in random order; the same seed gives the same bytes on any machine load.
+"""
+
+from dqam.cities.city import BOUNDS, city_trips, made_up_city
+from dqam.cities.network import MELBOURNE_BOUNDS, uniform_trips
+from dqam.cities.parquet import write_parquet
+from dqam.cities.porto import porto_like_trips
+from dqam.cities.roads import RoadNetwork
+
+__all__ = [
+    "BOUNDS",
+    "MELBOURNE_BOUNDS",
+    "RoadNetwork",
+    "city_trips",
+    "made_up_city",
+    "porto_like_trips",
+    "uniform_trips",
+    "write_parquet",
+]

@@ -1,0 +1,156 @@
+"""From origins and destinations to trips: routes, a week's departures, persons, points and GPS noise.
+
+Work goes in rounds: a round's trips are routed sorted by origin, so that trips with one origin share one tree, but
+their points are written in the random order in which they were drawn. All random numbers are drawn in that order by
+one generator; threads only compute.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from dqam.cities.paths import Floats, Indices, Offsets, find_routes, place_points
+from dqam.cities.roads import METRES_PER_DEGREE, RoadNetwork
+from dqam.errors import InputError
+from dqam.trips import Trips
+
+BATCH = 20_000  # trips in a batch
+ROUND = 5 * BATCH  # trips routed together: more share more trees and need more memory
+CHUNKS = 32  # pieces of a round's work; more than threads, so that none waits long for the last
+GPS_METRES = 6.0  # standard deviation along each axis
+TRIPS_PER_PERSON = 10
+PERSON_SPREAD = 0.8  # of the log of how much a person travels: most travel little, a few a lot
+MONDAY = int(np.datetime64("2024-01-01", "s").astype(np.int64))
+
+# How many trips begin in each hour of a day, relative to each other.
+WEEKDAY = (6, 3, 2, 2, 4, 12, 34, 72, 88, 60, 46, 46, 50, 50, 50, 58, 74, 92, 84, 58, 40, 30, 22, 12)
+WEEKEND = (16, 12, 8, 6, 4, 6, 10, 16, 26, 40, 52, 58, 58, 54, 52, 52, 52, 52, 50, 44, 36, 30, 26, 22)
+HOURS = np.array(WEEKDAY * 5 + WEEKEND * 2, dtype=np.float64)
+
+Draw = Callable[[np.random.Generator, int], tuple[Indices, Indices]]
+
+
+def journeys(
+    network: RoadNetwork,
+    draw: Draw,
+    n: int,
+    seed: int,
+    *,
+    interval: float = 15.0,
+    units: int | None = None,
+    threads: int | None = None,
+) -> Iterator[Trips]:
+    """n trips between the nodes that `draw(rng, count)` gives, a point every `interval` seconds and one on arrival.
+
+    With `units`, a trip is observed for its first `units` intervals only. A trip never stays: one that was drawn
+    from a node to itself goes to a node next to it.
+    """
+    if n < 1:
+        raise InputError(f"The number of trips is 1 or more; got {n}.")
+    if seed < 0:
+        raise InputError(f"A seed is 0 or more; got {seed}.")
+    if not 0 < interval < np.inf:
+        raise InputError(f"The interval between points is above 0 seconds; got {interval}.")
+    if units is not None and units < 1:
+        raise InputError(f"A trip is observed for 1 or more time units; got {units}.")
+    if threads is not None and threads < 1:
+        raise InputError(f"The number of threads is 1 or more; got {threads}.")
+    most = units if units is not None else np.iinfo(np.int32).max
+    return _batches(network, draw, n, seed, interval, most, threads or os.cpu_count() or 1)
+
+
+def _batches(
+    network: RoadNetwork, draw: Draw, n: int, seed: int, interval: float, units: int, threads: int
+) -> Iterator[Trips]:
+    rng = np.random.default_rng(seed)
+    travels = np.cumsum(rng.lognormal(sigma=PERSON_SPREAD, size=max(1, round(n / TRIPS_PER_PERSON))))
+    with ThreadPoolExecutor(threads) as pool:
+        for first in range(0, n, ROUND):
+            size = min(ROUND, n - first)
+            origins, destinations = draw(rng, size)
+            stays = origins == destinations
+            destinations = np.where(stays, network.heads[network.starts[origins]], destinations)
+            persons = np.searchsorted(travels, rng.random(size) * travels[-1], side="right")
+            departures = _departures(rng, size)
+            trips = _drive(pool, network, origins, destinations, departures, interval, units)
+            _blur(rng, trips)
+            done = Trips(
+                trips.x,
+                trips.y,
+                trips.offsets,
+                trips.time,
+                pa.array(np.arange(first, first + size, dtype=np.int64)),
+                pa.array(persons.astype(np.int64)),
+            )
+            for start in range(0, size, BATCH):
+                yield done.slice(start, min(start + BATCH, size))
+
+
+def _departures(rng: np.random.Generator, size: int) -> Offsets:
+    """Microseconds since 1970 at which trips begin: full seconds of one week, with a daily rhythm."""
+    hours = np.cumsum(HOURS) / HOURS.sum()
+    hour = np.searchsorted(hours, rng.random(size), side="right")
+    return (MONDAY + hour * 3600 + rng.integers(0, 3600, size)) * 1_000_000
+
+
+def _drive(
+    pool: ThreadPoolExecutor,
+    network: RoadNetwork,
+    origins: Indices,
+    destinations: Indices,
+    departures: Offsets,
+    interval: float,
+    units: int,
+) -> Trips:
+    """Trips along fastest routes, without noise, in the order given."""
+    order = np.argsort(origins, kind="stable")
+    changes = np.flatnonzero(np.diff(origins[order], prepend=-1))
+    # Pieces end where an origin ends, so that no tree is grown twice.
+    cuts = np.unique(np.append(changes[:: max(1, len(changes) // CHUNKS)], len(order)))
+    chunks = [order[start:stop] for start, stop in pairwise(cuts)]
+
+    def route(chunk: Offsets) -> tuple[Floats, Offsets, Indices]:
+        return find_routes(
+            network.starts, network.tails, network.heads, network.seconds, origins[chunk], destinations[chunk]
+        )
+
+    routes = list(pool.map(route, chunks))
+    sizes = np.empty(len(order), np.int64)
+    durations = np.concatenate([duration for duration, _, _ in routes])
+    sizes[order] = np.minimum(np.ceil(durations / interval), units) + 1
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    lon, lat, time = np.empty(offsets[-1]), np.empty(offsets[-1]), np.empty(offsets[-1], np.int64)
+
+    def place(chunk: Offsets, route: tuple[Floats, Offsets, Indices]) -> None:
+        place_points(
+            network.seconds,
+            network.shape_starts,
+            network.shape_lon,
+            network.shape_lat,
+            network.shape_share,
+            *route,
+            chunk,
+            interval,
+            units,
+            departures,
+            offsets,
+            lon,
+            lat,
+            time,
+        )
+
+    list(pool.map(place, chunks, routes))
+    return Trips(lon, lat, offsets, time)
+
+
+def _blur(rng: np.random.Generator, trips: Trips) -> None:
+    """Add GPS noise to every point, in place."""
+    sigma = GPS_METRES / METRES_PER_DEGREE
+    trips.x[:] += rng.standard_normal(trips.points) * (sigma / np.cos(np.radians(trips.y)))
+    trips.y[:] += rng.standard_normal(trips.points) * sigma

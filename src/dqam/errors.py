@@ -1,0 +1,7 @@
+"""What goes wrong for a user: one clear sentence with the value that was wrong and a way out."""
+
+from __future__ import annotations
+
+
+class InputError(ValueError):
+    """The data, or what was asked of it, can not be used as it is. Commands exit with code 2."""

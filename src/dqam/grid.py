@@ -1,0 +1,165 @@
+"""The public grid that trips are laid on: bounds, a coordinate reference system and a number of cells.
+
+Nothing here is ever taken from data: the bounds are part of what is published.
+Rows count from the south, columns from the west; bounds are divided evenly along each axis of their CRS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import pyproj
+from numpy.typing import NDArray
+
+from dqam.errors import InputError
+
+DEGREES = "EPSG:4326"
+RESOLUTIONS = range(1, 13)
+MAX_SIDE = 2 ** RESOLUTIONS[-1]
+
+Bounds = tuple[float, float, float, float]
+
+
+@lru_cache(maxsize=32)
+def parse_crs(name: str) -> pyproj.CRS:
+    """The coordinate reference system that `name` stands for ("EPSG:28355", WKT, PROJJSON...)."""
+    try:
+        return pyproj.CRS.from_user_input(name)
+    except pyproj.exceptions.CRSError:
+        raise InputError(f"{name!r} is not a coordinate reference system; give one like 'EPSG:4326'.") from None
+
+
+@lru_cache(maxsize=32)
+def is_degrees(crs: str) -> bool:
+    """Whether coordinates in `crs` are longitude and latitude."""
+    return parse_crs(crs).is_geographic
+
+
+@lru_cache(maxsize=32)
+def _transformer(source: str, target: str) -> pyproj.Transformer | None:
+    """The way from one CRS to another in (x, y) order; None where they are the same."""
+    a, b = parse_crs(source), parse_crs(target)
+    if a.equals(b, ignore_axis_order=True):
+        return None
+    return pyproj.Transformer.from_crs(a, b, always_xy=True)
+
+
+def transform(
+    x: NDArray[np.float64], y: NDArray[np.float64], source: str, target: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Coordinates of `source` in `target`, always as (x, y), that is (longitude, latitude) for degrees."""
+    way = _transformer(source, target)
+    return (x, y) if way is None else way.transform(x, y)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """`rows` x `columns` cells of equal size over public bounds (west, south, east, north).
+
+    >>> grid = Grid.over((-8.68, 41.11, -8.56, 41.20), resolution=8)
+    >>> grid.shape
+    (256, 256)
+    """
+
+    bounds: Bounds
+    rows: int
+    columns: int
+    crs: str = DEGREES
+
+    def __post_init__(self) -> None:
+        if len(self.bounds) != 4:
+            raise InputError(f"Bounds are four numbers, west south east north; got {self.bounds}.")
+        west, south, east, north = bounds = tuple(float(value) for value in self.bounds)
+        object.__setattr__(self, "bounds", bounds)
+        if not np.isfinite(bounds).all():
+            raise InputError(f"Bounds must be finite numbers; got {_spell(bounds)}.")
+        if west >= east or south >= north:
+            raise InputError(
+                f"Bounds are west south east north with west < east and south < north; got {_spell(bounds)}. "
+                f"Did you mean {_spell((min(west, east), min(south, north), max(west, east), max(south, north)))}?"
+            )
+        if is_degrees(self.crs) and not (-180 <= west < east <= 180 and -90 <= south < north <= 90):
+            raise InputError(
+                f"Bounds in degrees lie within -180..180 and -90..90; got {_spell(bounds)}. "
+                "Give the CRS too if they are in other units."
+            )
+        for name, count in (("rows", self.rows), ("columns", self.columns)):
+            if not 1 <= count <= MAX_SIDE:
+                raise InputError(f"A grid has 1 to {MAX_SIDE} {name}; got {count}.")
+
+    @classmethod
+    def over(cls, bounds: Bounds, resolution: int = 8, crs: str = DEGREES) -> Grid:
+        """A grid of 2^resolution x 2^resolution cells over `bounds`."""
+        if resolution not in RESOLUTIONS:
+            raise InputError(
+                f"Resolution k means 2^k x 2^k cells, with k from {RESOLUTIONS[0]} to {RESOLUTIONS[-1]}; "
+                f"got {resolution}."
+            )
+        return cls(bounds, 2**resolution, 2**resolution, crs)
+
+    @classmethod
+    def square(cls, center: tuple[float, float], side_km: float, resolution: int = 8) -> Grid:
+        """A grid over a square of `side_km` around `center` (longitude, latitude), in degrees.
+
+        The sides are measured on the ellipsoid along the meridian and the parallel through the centre.
+
+        >>> grid = Grid.square((-8.62, 41.155), side_km=10)
+        >>> [round(metres, 1) for metres in grid.cell_metres]
+        [39.1, 39.1]
+        """
+        longitude, latitude = center
+        if not (-180 <= longitude <= 180 and -90 < latitude < 90):
+            raise InputError(f"The centre is (longitude, latitude) in degrees; got {center}.")
+        if not 0 < side_km <= 2000:
+            raise InputError(f"The side of the square is 0 to 2,000 km; got {side_km}.")
+        ellipsoid = pyproj.Geod(ellps="WGS84")
+        _, north, _ = ellipsoid.fwd(longitude, latitude, 0, side_km * 500)
+        _, south, _ = ellipsoid.fwd(longitude, latitude, 180, side_km * 500)
+        degree_metres = ellipsoid.inv(longitude - 5e-4, latitude, longitude + 5e-4, latitude)[2] * 1000
+        half = side_km * 500 / degree_metres
+        return cls.over((longitude - half, south, longitude + half, north), resolution)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns)."""
+        return self.rows, self.columns
+
+    @cached_property
+    def cell_metres(self) -> tuple[float, float]:
+        """Width and height of a cell on the ground, in metres, at the middle of the grid."""
+        west, south, east, north = self.bounds
+        x, y = (west + east) / 2, (south + north) / 2
+        dx, dy = (east - west) / self.columns / 2, (north - south) / self.rows / 2
+        xs, ys = np.array([x - dx, x + dx, x, x]), np.array([y, y, y - dy, y + dy])
+        longitude, latitude = transform(xs, ys, self.crs, DEGREES)
+        ellipsoid = pyproj.Geod(ellps="WGS84")
+        metres = ellipsoid.inv(longitude[[0, 2]], latitude[[0, 2]], longitude[[1, 3]], latitude[[1, 3]])[2]
+        return float(metres[0]), float(metres[1])
+
+    def to_cells(
+        self, x: NDArray[np.float64], y: NDArray[np.float64], crs: str = DEGREES
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Coordinates of `crs` in cells: (0, 0) is the south-west corner, (columns, rows) the north-east one."""
+        x, y = transform(x, y, crs, self.crs)
+        west, south, east, north = self.bounds
+        return (x - west) * (self.columns / (east - west)), (y - south) * (self.rows / (north - south))
+
+    def from_cells(
+        self, u: NDArray[np.float64], v: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The inverse of `to_cells`, in the grid's own CRS."""
+        west, south, east, north = self.bounds
+        return west + u * ((east - west) / self.columns), south + v * ((north - south) / self.rows)
+
+    def __str__(self) -> str:
+        width, height = self.cell_metres
+        return (
+            f"{self.rows} x {self.columns} cells of {width:,.0f} m x {height:,.0f} m "
+            f"over {_spell(self.bounds)} ({self.crs})"
+        )
+
+
+def _spell(bounds: tuple[float, ...]) -> str:
+    return " ".join(f"{value:.10g}" for value in bounds)

@@ -1,0 +1,89 @@
+"""Pictures of a grid of counts: in the terminal, and as an image with axes, scale and legend."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dqam.errors import InputError
+from dqam.files import replacing
+from dqam.grid import Grid, is_degrees
+
+SHADES = " ░▒▓█"
+
+
+def sketch(counts: NDArray[Any], grid: Grid, width: int = 64) -> str:
+    """`counts` (rows x columns) as lines of text, north at the top, shaded by the logarithm.
+
+    >>> print(sketch(np.array([[0, 100], [1, 10]]), Grid((0, 0, 1, 1), 2, 2), width=2))
+    ░█
+    """
+    rows, columns = counts.shape
+    metres = grid.cell_metres
+    width = min(width, columns)
+    # a character is about twice as high as it is wide
+    height = min(rows, max(1, round(width * rows * metres[1] / (columns * metres[0]) / 2)))
+    down, across = np.arange(rows) * height // rows, np.arange(columns) * width // columns
+    sums = np.zeros((height, width))
+    np.add.at(sums, (down[:, None], across[None, :]), np.maximum(counts, 0))
+    level = np.log1p(sums)
+    shade = np.where(sums > 0, np.ceil(level / (level.max() or 1) * (len(SHADES) - 1)), 0).astype(int)
+    return "\n".join("".join(SHADES[s] for s in line) for line in shade[::-1])
+
+
+def draw(counts: NDArray[Any], grid: Grid, path: str | os.PathLike[str], title: str, note: str, unit: str) -> None:
+    """Save `counts` as an image (PNG, SVG or PDF by the ending of `path`), shaded by the logarithm."""
+    try:
+        from matplotlib.colors import LogNorm
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+    except ImportError:
+        raise InputError("Drawing needs matplotlib: pip install 'dqam[plot]'.") from None
+
+    west, south, east, north = grid.bounds
+    width, height = grid.cell_metres
+    aspect = (height * grid.rows / (north - south)) / (width * grid.columns / (east - west))
+    figure = Figure(figsize=(9, 8), dpi=150, layout=ConstrainedLayoutEngine(rect=(0, 0.025, 1, 0.975)))
+    axes = figure.add_subplot()
+    axes.set_facecolor("#0b1320")
+    shown = np.ma.masked_less_equal(counts, 0)
+    image = axes.imshow(
+        shown,
+        origin="lower",
+        extent=(west, east, south, north),
+        aspect=aspect,
+        cmap="cividis",
+        norm=LogNorm(
+            vmin=max(1.0, float(shown.min())) if shown.count() else 1.0, vmax=max(2.0, float(shown.max() or 2))
+        ),
+        interpolation="nearest",
+    )
+    figure.colorbar(image, ax=axes, label=f"{unit} (log scale; dark: none)", shrink=0.85)
+    axes.set_title(title, loc="left", fontsize=13, fontweight="bold")
+    axes.set_xlabel("longitude" if is_degrees(grid.crs) else "x")
+    axes.set_ylabel("latitude" if is_degrees(grid.crs) else "y")
+    axes.ticklabel_format(useOffset=False)
+    axes.tick_params(labelsize=8)
+    _scale_bar(axes, grid)
+    figure.text(0.012, 0.005, note, fontsize=8, color="#555555")
+    with replacing(path) as temporary:
+        try:
+            figure.savefig(temporary)
+        except ValueError:
+            raise InputError(f"{path} has an ending that is not a picture's; use .png, .svg or .pdf.") from None
+
+
+def _scale_bar(axes: Any, grid: Grid) -> None:
+    """A bar of a round length, about a fifth of the picture's width."""
+    west, south, east, north = grid.bounds
+    metres_wide = grid.cell_metres[0] * grid.columns
+    power = 10 ** np.floor(np.log10(metres_wide / 5))
+    length = max(step * power for step in (1, 2, 5) if step * power <= metres_wide / 5)
+    share = length / metres_wide
+    left, low = west + 0.04 * (east - west), south + 0.04 * (north - south)
+    axes.plot([left, left + share * (east - west)], [low, low], color="white", linewidth=3, solid_capstyle="butt")
+    label = f"{length / 1000:g} km" if length >= 1000 else f"{length:g} m"
+    axes.text(left, low + 0.012 * (north - south), label, color="white", fontsize=9, va="bottom")

@@ -1,0 +1,163 @@
+"""Trips from files and data frames, recognised by what is in them.
+
+`read` gives a `Source`, which yields batches of whole trips, each time it is iterated, in little memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dqam.errors import InputError
+from dqam.grid import DEGREES, parse_crs
+from dqam.sources import geometry
+from dqam.sources.columns import Columns, recognise
+from dqam.sources.frames import open_object
+from dqam.sources.intake import Intake
+from dqam.sources.lines import read_lines
+from dqam.sources.points import read_points
+from dqam.sources.porto import read_polylines
+from dqam.sources.tables import Table, open_path
+from dqam.trips import Trips
+
+BATCH = 1 << 20  # points
+ON_ERROR = ("fail", "drop")
+
+__all__ = ["Source", "read"]
+
+
+def read(
+    path_or_object: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    crs: str | None = None,
+    swap_axes: bool = False,
+    on_error: str = "fail",
+) -> Source:
+    """Trips of a file, a folder of Parquet files, a data frame, MovingPandas trajectories or `Trips`.
+
+    columns    names of columns by role (trip, person, time, lon, lat, geometry, polyline), where not recognised
+    crs        the coordinate reference system, where the source declares none or a wrong one
+    swap_axes  exchange x and y
+    on_error   "fail" on invalid coordinates, or "drop" those points and count them in `Source.dropped`
+    """
+    if on_error not in ON_ERROR:
+        raise InputError(f"on_error is 'fail' or 'drop'; got {on_error!r}.")
+    if crs is not None:
+        parse_crs(crs)
+    if isinstance(path_or_object, Trips):
+        return Source(path_or_object, Columns(), crs or path_or_object.crs, swap_axes, on_error)
+    hints: dict[str, str] = {}
+    if isinstance(path_or_object, str | os.PathLike):
+        table = open_path(Path(path_or_object))
+    else:
+        table, hints = open_object(path_or_object)
+    if table.geometry is not None:
+        hints["geometry"] = table.geometry
+    found = recognise(table.names, table.name, columns, hints)
+    declared = table.crs(found.geometry) if found.geometry else None
+    return Source(table, found, crs or declared or DEGREES, swap_axes, on_error)
+
+
+class Source:
+    """Trips that are read anew at each iteration, in batches of whole trips.
+
+    name   the file's name, or the type of the object
+    crs    the coordinate reference system of the trips
+    batch  about so many points make a batch
+    """
+
+    def __init__(
+        self, table: Table | Trips, columns: Columns, crs: str, swap_axes: bool, on_error: str, batch: int = BATCH
+    ) -> None:
+        self._table, self._columns = table, columns
+        self._swap_axes, self._on_error = swap_axes, on_error
+        self.name = "Trips" if isinstance(table, Trips) else table.name
+        self.crs, self.batch = crs, batch
+        self._intake = self._new_intake()
+
+    @property
+    def progress(self) -> float:
+        """The part of the source that the latest iteration has read, from 0 to 1; any thread may ask."""
+        return self._intake.progress
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """What the latest iteration has left out: reason -> count."""
+        return self._intake.dropped
+
+    def __iter__(self) -> Iterator[Trips]:
+        intake = self._intake = self._new_intake()
+        trips = 0
+        for batch in _regrouped(self._pieces(intake), self.batch):
+            trips += len(batch)
+            yield _read_only(batch)
+        intake.finish()
+        if not trips:
+            left_out = ", ".join(f"{count:,} {reason}" for reason, count in intake.dropped.items())
+            reason = f"all were dropped: {left_out}" if left_out else "it has no rows"
+            raise InputError(f"{self.name} has no trips ({reason}); give a source with some.")
+        intake.progress = 1.0
+
+    def trips(self) -> Trips:
+        """All trips at once."""
+        return _read_only(Trips.concat(list(self)))
+
+    def _new_intake(self) -> Intake:
+        return Intake(self.name, self.crs, self._on_error, self._swap_axes)
+
+    def _pieces(self, intake: Intake) -> Iterator[Trips]:
+        table, columns = self._table, self._columns
+        if isinstance(table, Trips):
+            sifted = intake.sift(table, first_row=1)
+            return iter([] if sifted is None else [sifted])
+        if columns.polyline:
+            return read_polylines(table, columns, intake, self.batch)
+        if columns.geometry and _has_lines(table, columns.geometry):
+            return read_lines(table, columns, intake, self.batch)
+        return read_points(table, columns, intake, self.batch)
+
+
+def _has_lines(table: Table, column: str) -> bool:
+    for rows, _ in table.batches([column], 1024):
+        if (lines := geometry.are_lines(rows.column(column), table.name)) is not None:
+            return lines
+    raise InputError(f"{table.name} has no trips (no row has a geometry in {column!r}); give a source with some.")
+
+
+def _regrouped(pieces: Iterator[Trips], batch: int) -> Iterator[Trips]:
+    """The same trips in pieces of about `batch` points: small ones joined, large ones cut, the rest left alone."""
+    small: list[Trips] = []
+    points = 0
+    for piece in pieces:
+        if points and (points >= batch or piece.points > batch // 2):
+            yield Trips.concat(small)
+            small, points = [], 0
+        if piece.points <= batch // 2:
+            small.append(piece)
+            points += piece.points
+            continue
+        start = 0
+        while start < len(piece):
+            stop = int(np.searchsorted(piece.offsets, piece.offsets[start] + 1.5 * batch, side="right")) - 1
+            if stop < len(piece):  # more than a batch and a half are left: take one
+                stop = int(np.searchsorted(piece.offsets, piece.offsets[start] + batch, side="right")) - 1
+            stop = max(stop, start + 1)
+            yield piece.slice(start, stop)
+            start = stop
+    if points:
+        yield Trips.concat(small)
+
+
+def _read_only(trips: Trips) -> Trips:
+    """Views that can not be written to, as Arrow's memory can not: all batches of a source are alike."""
+    arrays = [None if values is None else values.view() for values in (trips.x, trips.y, trips.time)]
+    for values in arrays:
+        if values is not None:
+            values.flags.writeable = False
+    x, y, time = arrays
+    return Trips(x, y, trips.offsets, time, trips.ids, trips.persons, trips.crs)  # type: ignore[arg-type]

@@ -1,0 +1,62 @@
+"""Python objects as tables, known by what they can do, so that none of their libraries is imported here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import shapely
+
+from dqam.errors import InputError
+from dqam.sources.geometry import crs_name
+from dqam.sources.tables import ArrowTable, MemoryTable, Table, translated
+
+
+def open_object(thing: Any) -> tuple[Table, dict[str, str]]:
+    """The table in a data frame or collection of trajectories, and the roles it gives to columns itself."""
+    name, hints = type(thing).__name__, {}
+    with translated(name):
+        if hasattr(thing, "to_point_gdf") and hasattr(thing, "get_traj_id_col"):  # MovingPandas
+            hints["trip"] = thing.get_traj_id_col()
+            thing = thing.to_point_gdf()
+            thing = thing.rename_axis(index=thing.index.name or "t")
+            hints["time"] = thing.index.name
+        if isinstance(thing, pa.RecordBatch):
+            thing = pa.Table.from_batches([thing])
+        if hasattr(thing, "collect") and hasattr(thing, "collect_schema"):  # Polars LazyFrame
+            thing = thing.collect()
+        if hasattr(thing, "reset_index") and hasattr(thing, "columns"):  # pandas, GeoPandas
+            return PandasTable(name, thing), hints
+        if isinstance(thing, pa.Table):
+            return ArrowTable(name, thing), hints
+        if hasattr(thing, "__arrow_c_stream__"):  # Polars DataFrame, DuckDB relation...
+            return ArrowTable(name, pa.table(thing)), hints
+    raise InputError(
+        f"An object of type {name} can not be read; give a path, a pandas, GeoPandas, Polars or Arrow table, "
+        "MovingPandas trajectories or Trips."
+    )
+
+
+class PandasTable(MemoryTable):
+    """A pandas DataFrame or GeoDataFrame, with the named levels of its index as columns."""
+
+    def __init__(self, name: str, frame: Any) -> None:
+        levels = [level for level in frame.index.names if level is not None]
+        self._frame = frame.reset_index(levels) if levels and not set(levels) & set(frame.columns) else frame
+        self._labels = {str(label): label for label in self._frame.columns}
+        super().__init__(name, [str(label) for label in self._frame.columns], self._arrow)
+        self.geometry = getattr(frame, "active_geometry_name", None)
+
+    def crs(self, column: str) -> str | None:
+        crs = getattr(self._frame[self._labels[column]], "crs", None)
+        return crs_name(crs) if crs is not None else None
+
+    def _arrow(self, columns: list[str]) -> pa.Table:
+        arrays = {}
+        for name in columns:
+            values = self._frame[self._labels[name]]
+            if hasattr(values, "geom_type"):
+                arrays[name] = pa.array(shapely.to_wkb(values.to_numpy()), pa.binary())
+            else:
+                arrays[name] = pa.array(values, from_pandas=True)
+        return pa.table(arrays)

@@ -1,0 +1,157 @@
+"""Geometry columns as coordinates: WKB, WKT and GeoArrow's native points and lines, and the CRS they declare."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+import pyproj
+import shapely
+from numpy.typing import NDArray
+
+from dqam.errors import InputError
+from dqam.grid import DEGREES, parse_crs
+from dqam.sources.values import brief, is_text, plain
+
+Floats = NDArray[np.float64]
+
+_POINT, _LINE = 0, 1
+_WKB_POINT = 21  # bytes: order, type, x, y
+
+
+def crs_name(crs: Any) -> str:
+    """A short name of a CRS that a file or data frame declares; degrees on WGS 84 have one name only."""
+    known = crs if isinstance(crs, pyproj.CRS) else parse_crs(crs if isinstance(crs, str) else json.dumps(crs))
+    if known.equals(parse_crs(DEGREES), ignore_axis_order=True) or known.to_authority() == ("OGC", "CRS84"):
+        return DEGREES
+    authority = known.to_authority(min_confidence=100)
+    return ":".join(authority) if authority else known.to_wkt()
+
+
+def primary_column(schema: pa.Schema) -> str | None:
+    """The geometry column that GeoParquet's metadata points to."""
+    name = _geoparquet(schema).get("primary_column")
+    return name if name in schema.names else None
+
+
+def _geoparquet(schema: pa.Schema) -> dict[str, Any]:
+    """GeoParquet's file metadata; empty where there is none or it makes no sense."""
+    try:
+        geo = json.loads((schema.metadata or {}).get(b"geo", b"{}"))
+    except ValueError:
+        return {}
+    return geo if isinstance(geo, dict) and isinstance(geo.get("columns", {}), dict) else {}
+
+
+def declared_crs(schema: pa.Schema, column: str) -> str | None:
+    """The CRS that GeoParquet or GeoArrow metadata gives for a column; None where nothing is said."""
+    about = _geoparquet(schema).get("columns", {}).get(column)
+    if isinstance(about, dict):
+        return crs_name(about["crs"]) if about.get("crs") else DEGREES
+    field = schema.field(column)
+    text = (field.metadata or {}).get(b"ARROW:extension:metadata")
+    if text is None and isinstance(field.type, pa.BaseExtensionType):
+        text = getattr(field.type, "__arrow_ext_serialize__", lambda: None)()
+    try:
+        crs = json.loads(text or b"{}").get("crs")
+    except (ValueError, AttributeError):
+        return None
+    return crs_name(crs) if crs else None
+
+
+def are_lines(array: pa.Array, name: str) -> bool | None:
+    """Whether the first geometry that is not null is a line; None where all are null."""
+    array = plain(array).drop_null()
+    if not len(array):
+        return None
+    kind = array.type
+    if pt.is_struct(kind) or pt.is_fixed_size_list(kind):
+        return False
+    if pt.is_list(kind) or pt.is_large_list(kind):
+        return True
+    return bool(shapely.get_type_id(_shapes(array[:1], name, 1))[0] != _POINT)
+
+
+def points(array: pa.Array, name: str, first_row: int) -> tuple[Floats, Floats]:
+    """x and y of a column of points; NaN where the point is null or empty."""
+    array = plain(array)
+    if pt.is_struct(array.type) or pt.is_fixed_size_list(array.type):
+        return _native_points(array, name)
+    if (ends := _wkb_points(array)) is not None:
+        return ends
+    shapes = _shapes(array, name, first_row)
+    _require(shapes, _POINT, name, first_row, "Every row of a table of points needs one")
+    shapes[shapely.is_empty(shapes)] = None
+    return shapely.get_x(shapes), shapely.get_y(shapes)
+
+
+def lines(array: pa.Array, name: str, first_row: int) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """x and y of a column of LineStrings, and each one's number of points, 0 where it is null."""
+    array = plain(array)
+    if pt.is_list(array.type) or pt.is_large_list(array.type):
+        lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()).to_numpy()
+        return *_native_points(plain(array.flatten()), name), lengths
+    shapes = _shapes(array, name, first_row)
+    _require(shapes, _LINE, name, first_row, "Split it into LineStrings first (GeoPandas: explode()), one a trip")
+    coordinates = shapely.get_coordinates(shapes)
+    lengths = np.where(shapely.is_missing(shapes), 0, shapely.get_num_coordinates(shapes)).astype(np.int64)
+    return np.ascontiguousarray(coordinates[:, 0]), np.ascontiguousarray(coordinates[:, 1]), lengths
+
+
+def _require(shapes: NDArray[Any], wanted: int, name: str, first_row: int, way_out: str) -> None:
+    kinds = shapely.get_type_id(shapes)
+    if (other := (kinds != wanted) & (kinds != -1)).any():
+        i = int(np.argmax(other))
+        kind, expected = shapes[i].geom_type, ("Point", "LineString")[wanted]
+        raise InputError(f"{name}: row {first_row + i:,} is a {kind} where a {expected} was expected. {way_out}.")
+
+
+def _shapes(array: pa.Array, name: str, first_row: int) -> NDArray[Any]:
+    kind = array.type
+    values = np.array(array.to_pylist(), dtype=object)
+    if is_text(kind):
+        shapes = shapely.from_wkt(values, on_invalid="ignore")
+    elif pt.is_binary(kind) or pt.is_large_binary(kind):
+        shapes = shapely.from_wkb(values, on_invalid="ignore")
+    elif pt.is_null(kind):
+        return np.full(len(array), None)
+    else:
+        raise InputError(f"{name}: a geometry column of {kind} is not known; write it as WKB or WKT.")
+    if (unread := shapely.is_missing(shapes) & (values != None)).any():  # noqa: E711 - elementwise
+        i = int(np.argmax(unread))
+        form = "WKT" if is_text(kind) else "WKB"
+        raise InputError(f"{name}: row {first_row + i:,} has {brief(values[i])}, which is not {form}; repair the row.")
+    return shapes
+
+
+def _wkb_points(array: pa.Array) -> tuple[Floats, Floats] | None:
+    """Coordinates straight from the bytes where all are plain little-endian WKB points; else None."""
+    wide = pt.is_large_binary(array.type)
+    if not (wide or pt.is_binary(array.type)) or array.null_count or not len(array):
+        return None
+    _, ends, data = array.buffers()
+    offsets = np.frombuffer(ends, np.int64 if wide else np.int32)[array.offset : array.offset + len(array) + 1]
+    if data is None or not (np.diff(offsets) == _WKB_POINT).all():
+        return None
+    layout = np.dtype([("order", "u1"), ("kind", "<u4"), ("x", "<f8"), ("y", "<f8")])
+    records = np.frombuffer(data, layout, len(array), offset=int(offsets[0]))
+    if not ((records["order"] == 1) & (records["kind"] == 1)).all():
+        return None
+    return records["x"].copy(), records["y"].copy()
+
+
+def _native_points(array: pa.Array, name: str) -> tuple[Floats, Floats]:
+    if pt.is_struct(array.type) and {"x", "y"} <= {field.name for field in array.type.fields}:
+        x, y = (pc.struct_field(array, axis).cast(pa.float64()).to_numpy(zero_copy_only=False) for axis in ("x", "y"))
+        return x, y
+    if pt.is_fixed_size_list(array.type) and (size := array.type.list_size) >= 2:
+        values = array.values[array.offset * size : (array.offset + len(array)) * size].cast(pa.float64())
+        table = values.to_numpy(zero_copy_only=False).reshape(-1, size).copy()
+        if array.null_count:
+            table[array.is_null().to_numpy(zero_copy_only=False)] = np.nan
+        return np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
+    raise InputError(f"{name}: a geometry column of {array.type} is not known; write it as WKB or WKT.")

@@ -1,0 +1,31 @@
+"""Tables with one trip a row, its way a LineString."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dqam.sources import geometry
+from dqam.sources.columns import Columns
+from dqam.sources.intake import Intake, offsets_of
+from dqam.sources.tables import Table
+from dqam.sources.values import plain
+from dqam.trips import Trips
+
+_POINTS_A_TRIP = 32  # a guess, to read about as many rows at once as fill a batch
+
+
+def read_lines(table: Table, columns: Columns, intake: Intake, batch: int) -> Iterator[Trips]:
+    """The trips of a table of LineStrings. Null and empty ones are dropped and counted."""
+    assert columns.geometry is not None
+    trip = columns.trip or columns.id
+    names = list(dict.fromkeys(name for name in (columns.geometry, trip, columns.person) if name))
+    row = 1
+    for rows, fraction in table.batches(names, max(1, batch // _POINTS_A_TRIP)):
+        x, y, lengths = geometry.lines(rows.column(columns.geometry), table.name, row)
+        ids = plain(rows.column(trip)) if trip else None
+        persons = plain(rows.column(columns.person)) if columns.person else None
+        trips = intake.sift(Trips(x, y, offsets_of(lengths), None, ids, persons, intake.crs), row)
+        row += rows.num_rows
+        intake.advance(fraction)
+        if trips is not None:
+            yield trips

@@ -1,0 +1,218 @@
+"""The layout of the Porto taxi data: one trip a row, POLYLINE its points in JSON, one every 15 seconds.
+
+Polylines are parsed by compiled code straight from Arrow's text buffer. A decimal of at most 15 digits is an exact
+double, so is a power of ten up to 10^22, and the quotient of two doubles is correctly rounded: so the result is the
+double that json.loads gives. Rows with any other form of number are left to json itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+from numpy.typing import NDArray
+
+from dqam.errors import InputError
+from dqam.sources.columns import Columns
+from dqam.sources.intake import Intake, offsets_of
+from dqam.sources.tables import Table
+from dqam.sources.values import brief, moments, plain
+from dqam.trips import Trips
+
+SECONDS_BETWEEN_POINTS = 15
+_CHUNK = 4096  # rows that a thread parses at a time
+_SHORTEST_POINT = 5  # bytes: [0,0]
+_POWERS = 10.0 ** np.arange(23)
+_UNREAD = -1
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def read_polylines(table: Table, columns: Columns, intake: Intake, batch: int) -> Iterator[Trips]:
+    """The trips of a table with a polyline a row, parsed on all cores. Empty ones are dropped and counted.
+
+    A trip whose start is unknown is put at 1970, so that the time between its points is still right.
+    """
+    waiting: deque[tuple[Future[Trips], int, float]] = deque()
+    workers = os.cpu_count() or 1
+    row = 1
+    with ThreadPoolExecutor(workers) as pool:
+
+        def ready(at_most: int) -> Iterator[Trips]:
+            while len(waiting) > at_most:
+                future, first_row, fraction = waiting.popleft()
+                trips = intake.sift(future.result(), first_row)
+                intake.advance(fraction)
+                if trips is not None:
+                    yield trips
+
+        for rows, fraction in table.batches(columns.used, _CHUNK):
+            waiting.append((pool.submit(_trips, rows, columns, table.name, row, intake.crs), row, fraction))
+            row += rows.num_rows
+            yield from ready(2 * workers)
+        yield from ready(0)
+
+
+def _trips(rows: pa.RecordBatch, columns: Columns, name: str, first_row: int, crs: str) -> Trips:
+    assert columns.polyline is not None
+    x, y, lengths = parse(rows.column(columns.polyline), name, first_row)
+    offsets = offsets_of(lengths)
+    time = None
+    if columns.time:
+        start = moments(rows.column(columns.time), name, first_row).fill_null(0).to_numpy()
+        time = _ticks(start, offsets, SECONDS_BETWEEN_POINTS * 1_000_000)
+    ids = plain(rows.column(columns.trip)) if columns.trip else None
+    persons = plain(rows.column(columns.person)) if columns.person else None
+    return Trips(x, y, offsets, time, ids, persons, crs)
+
+
+def parse(polylines: pa.Array, name: str, first_row: int = 1) -> tuple[Floats, Floats, Ints]:
+    """x and y of JSON lists of [x, y], and each list's number of points (0 for null).
+
+    >>> x, y, lengths = parse(pa.array(["[[1,2.5],[3,4]]", "[]"]), "demo")
+    >>> x.tolist(), y.tolist(), lengths.tolist()
+    ([1.0, 3.0], [2.5, 4.0], [2, 0])
+    """
+    try:
+        texts = plain(polylines).cast(pa.large_string()).fill_null("")
+    except pa.ArrowException:
+        raise InputError(f"{name}: polylines are JSON text, not {polylines.type}; write them so.") from None
+    _, ends, data = texts.buffers()
+    if not len(texts) or data is None:
+        return np.empty(0), np.empty(0), np.zeros(len(texts), np.int64)
+    offsets = np.frombuffer(ends, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    room = int(offsets[-1] - offsets[0]) // _SHORTEST_POINT + 1
+    x, y, lengths = np.empty(room), np.empty(room), np.empty(len(texts), np.int64)
+    points = _parse(np.frombuffer(data, np.uint8), offsets, x, y, lengths)
+    x, y = x[:points], y[:points]
+    unread = np.flatnonzero(lengths == _UNREAD)
+    if len(unread):
+        lists = [_by_json(texts[int(i)].as_py(), name, first_row + int(i)) for i in unread]
+        lengths[unread] = 0
+        places = np.repeat(offsets_of(lengths)[unread], [len(points) for points in lists])
+        lengths[unread] = [len(points) for points in lists]
+        x = np.insert(x, places, np.concatenate([points[:, 0] for points in lists]))
+        y = np.insert(y, places, np.concatenate([points[:, 1] for points in lists]))
+    return x, y, lengths
+
+
+def _by_json(text: str, name: str, row: int) -> Floats:
+    try:
+        points = json.loads(text)
+        if isinstance(points, list) and all(
+            isinstance(point, list) and len(point) == 2 and {type(value) for value in point} <= {int, float}
+            for point in points
+        ):
+            return np.array(points, np.float64).reshape(-1, 2)
+    except (ValueError, OverflowError, RecursionError):
+        pass
+    raise InputError(
+        f"{name}: row {row:,} has the polyline {brief(text)}, which is not a list of [lon, lat]; repair the row."
+    )
+
+
+@njit(nogil=True, cache=True)
+def _ticks(start: Ints, offsets: Ints, step: int) -> Ints:
+    time = np.empty(offsets[-1], np.int64)
+    for trip in range(len(start)):
+        for i in range(offsets[trip], offsets[trip + 1]):
+            time[i] = start[trip] + step * (i - offsets[trip])
+    return time
+
+
+@njit(nogil=True, cache=True)
+def _skip(data: NDArray[np.uint8], at: int, end: int) -> int:
+    """The first place from `at` on that is not white space."""
+    while at < end and data[at] <= 32 and (data[at] == 32 or data[at] == 9 or data[at] == 10 or data[at] == 13):
+        at += 1
+    return at
+
+
+@njit(nogil=True, cache=True)
+def _digits(data: NDArray[np.uint8], at: int, end: int, value: np.int64) -> tuple[np.int64, int]:
+    """`value` with the digits from `at` on behind it, and the place after them."""
+    while at < end:
+        digit = np.uint64(data[at]) - np.uint64(48)  # huge for what comes before "0", so one comparison is enough
+        if digit > 9:
+            break
+        value = 10 * value + np.int64(digit)
+        at += 1
+    return value, at
+
+
+@njit(nogil=True, cache=True)
+def _number(data: NDArray[np.uint8], at: int, end: int) -> tuple[float, int]:
+    """A decimal of at most 15 digits and the place after it, or place -1."""
+    negative = at < end and data[at] == 45
+    if negative:
+        at += 1
+    first = at
+    mantissa, at = _digits(data, at, end, np.int64(0))
+    digits, decimals = at - first, 0
+    if digits == 0 or (data[first] == 48 and digits > 1):  # JSON has no "" or "01"
+        return 0.0, -1
+    if at < end and data[at] == 46:
+        first = at + 1
+        mantissa, at = _digits(data, first, end, mantissa)
+        decimals = at - first
+        if decimals == 0:
+            return 0.0, -1
+    if digits + decimals > 18 or mantissa >= 10**15:  # beyond 18 digits the mantissa may have overflowed
+        return 0.0, -1
+    value = mantissa / _POWERS[decimals]
+    return (-value if negative else value), at
+
+
+@njit(nogil=True, cache=True)
+def _parse(data: NDArray[np.uint8], offsets: Ints, x: Floats, y: Floats, lengths: Ints) -> int:
+    """Fill x, y and lengths (-1 for rows that are not understood); gives the number of points."""
+    points = 0
+    for row in range(len(offsets) - 1):
+        at, end = offsets[row], offsets[row + 1]
+        before = points
+        lengths[row] = _UNREAD
+        if at == end:
+            lengths[row] = 0
+            continue
+        at = _skip(data, at, end)
+        if at == end or data[at] != 91:
+            continue
+        at = _skip(data, at + 1, end)
+        good = at < end
+        closed = good and data[at] == 93
+        while good and not closed:
+            good = data[at] == 91
+            if not good:
+                break
+            x[points], at = _number(data, _skip(data, at + 1, end), end)
+            good = at >= 0
+            if good:
+                at = _skip(data, at, end)
+                good = at < end and data[at] == 44
+            if good:
+                y[points], at = _number(data, _skip(data, at + 1, end), end)
+                good = at >= 0
+            if good:
+                at = _skip(data, at, end)
+                good = at < end and data[at] == 93
+            if good:
+                points += 1
+                at = _skip(data, at + 1, end)
+                good = at < end and (data[at] == 44 or data[at] == 93)
+            if good:
+                closed = data[at] == 93
+                if not closed:
+                    at = _skip(data, at + 1, end)
+                    good = at < end
+        if good and closed and _skip(data, at + 1, end) == end:
+            lengths[row] = points - before
+        else:
+            points = before
+    return points

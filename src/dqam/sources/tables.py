@@ -1,0 +1,294 @@
+"""Files as streams of Arrow batches: CSV, gzipped CSV and Parquet, told apart by their bytes.
+
+A `Table` reads only the columns asked for and says how far it is. What Arrow has to say about a damaged
+file becomes one `InputError`.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.parquet
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from dqam.errors import InputError
+from dqam.sources.geometry import declared_crs, primary_column
+
+BLOCK = 1 << 24
+IN_MEMORY = 512 << 20
+_GZIP_RATIO = 6  # text is about so much larger than its gzip
+_BIG_ROW_GROUP = 256 << 20
+
+Batches = Iterator[tuple[pa.RecordBatch, float]]
+
+
+@contextmanager
+def translated(name: str) -> Iterator[None]:
+    """Turn what Arrow and the system say about unreadable data into one sentence for the user."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise InputError(f"{name} is a damaged or incomplete gzip file; copy it again.") from None
+    except (pa.ArrowException, OSError, UnicodeError) as error:
+        words = str(error)
+        if "compressed stream" in words or "zlib" in words:
+            raise InputError(f"{name} is a damaged or incomplete gzip file; copy it again.") from None
+        reason = words.splitlines()[0][:160].rstrip(". ") if words else type(error).__name__
+        raise InputError(f"{name} can not be read ({reason}); check or write the file again.") from None
+
+
+class Floors:
+    """The smallest value of an integer column in the rows still to come, by Parquet's row group statistics."""
+
+    def __init__(self, rows: Sequence[int], smallest: Sequence[int]) -> None:
+        self._ends = np.cumsum(rows)
+        lowest = np.array([*smallest, np.iinfo(np.int64).max], np.int64)
+        self._lowest: NDArray[np.int64] = np.minimum.accumulate(lowest[::-1])[::-1]
+
+    def after(self, row: int) -> int:
+        """A value that no row after the first `row` rows is below; a group read in part counts as to come."""
+        return int(self._lowest[np.searchsorted(self._ends, row, side="right")])
+
+
+class Table:
+    """A table that may be larger than memory; this one holds nothing and is what all kinds share."""
+
+    name: str
+    names: list[str]
+    geometry: str | None = None  # the geometry column that the format itself points to
+
+    def batches(self, columns: Sequence[str], rows: int, numeric: Collection[str] = ()) -> Batches:
+        """Batches of at most `rows` rows in the table's order, each with the part of the table read by then."""
+        raise NotImplementedError
+
+    def loaded(self, columns: Sequence[str], numeric: Collection[str] = ()) -> Table:
+        """The same table in memory, if reading it once is better than reading it twice."""
+        return self
+
+    def crs(self, column: str) -> str | None:
+        """The CRS that the table declares for a geometry column."""
+        return None
+
+    def floors(self, column: str, most: int) -> Floors | None:
+        """What statistics know about the smallest values to come; None without any or with over `most` rows a group."""
+        return None
+
+
+class MemoryTable(Table):
+    """A table in memory; `select` makes Arrow of the columns that are asked for."""
+
+    def __init__(self, name: str, names: Sequence[str], select: Callable[[list[str]], pa.Table]) -> None:
+        self.name, self.names, self._select = name, list(names), select
+
+    def batches(self, columns: Sequence[str], rows: int, numeric: Collection[str] = ()) -> Batches:
+        with translated(self.name):
+            table = self._select(list(columns))
+        done = 0
+        for batch in table.to_batches(max_chunksize=rows):
+            done += batch.num_rows
+            yield batch, done / max(len(table), 1)
+
+    def loaded(self, columns: Sequence[str], numeric: Collection[str] = ()) -> Table:
+        with translated(self.name):
+            table = self._select(list(columns))
+        return MemoryTable(self.name, columns, table.select)
+
+
+class ArrowTable(MemoryTable):
+    """An Arrow table in memory."""
+
+    def __init__(self, name: str, table: pa.Table) -> None:
+        super().__init__(name, table.column_names, table.select)
+        self._schema = table.schema
+        self.geometry = primary_column(table.schema)
+
+    def crs(self, column: str) -> str | None:
+        return declared_crs(self._schema, column)
+
+
+class CsvTable(Table):
+    """A CSV file, gzipped or not. All columns are text, exactly as written, but those asked for as `numeric`."""
+
+    def __init__(self, path: Path, zipped: bool) -> None:
+        self.name, self._path, self._zipped = path.name, path, zipped
+        self._size = path.stat().st_size
+        with translated(self.name), gzip.open(path) if zipped else path.open("rb") as file:
+            line = b""
+            while not line.strip():
+                if not (line := file.readline(BLOCK)):
+                    raise InputError(f"{self.name} is empty; give a file with a header and rows.")
+        if b"\0" in line:
+            raise InputError(f"{self.name} is neither Parquet nor UTF-8 text; write it as one of these.")
+        with translated(self.name):
+            header = line.decode("utf-8-sig").rstrip("\r\n")
+        delimiter = max(",;\t", key=header.count)
+        self.names = next(csv.reader([header], delimiter=delimiter))
+        self._parsing = pyarrow.csv.ParseOptions(delimiter=delimiter)
+
+    def batches(self, columns: Sequence[str], rows: int, numeric: Collection[str] = ()) -> Batches:
+        with pa.OSFile(str(self._path)) as raw:
+            try:
+                for batch in self._reader(raw, columns, numeric, threads=True):
+                    fraction = min(raw.tell() / self._size, 1.0)
+                    for start in range(0, batch.num_rows, rows):
+                        yield batch.slice(start, rows), fraction
+            except pa.ArrowInvalid as error:
+                raise self._explained(error, columns, numeric) from None
+
+    def loaded(self, columns: Sequence[str], numeric: Collection[str] = ()) -> Table:
+        if self._size * (_GZIP_RATIO if self._zipped else 1) >= IN_MEMORY:
+            return self
+        with pa.OSFile(str(self._path)) as raw, translated(self.name):
+            try:
+                table = pyarrow.csv.read_csv(
+                    self._stream(raw), pyarrow.csv.ReadOptions(block_size=BLOCK), self._parsing,
+                    self._types(columns, numeric),
+                )  # fmt: skip
+            except pa.ArrowInvalid as error:
+                raise self._explained(error, columns, numeric) from None
+        return ArrowTable(self.name, table)
+
+    def _stream(self, raw: pa.NativeFile) -> pa.NativeFile:
+        return pa.CompressedInputStream(raw, "gzip") if self._zipped else raw
+
+    def _types(self, columns: Sequence[str], numeric: Collection[str]) -> pyarrow.csv.ConvertOptions:
+        types = {name: pa.float64() if name in numeric else pa.string() for name in columns}
+        return pyarrow.csv.ConvertOptions(include_columns=list(columns), column_types=types, strings_can_be_null=True)
+
+    def _reader(
+        self, raw: pa.NativeFile, columns: Sequence[str], numeric: Collection[str], threads: bool
+    ) -> Iterator[pa.RecordBatch]:
+        options = pyarrow.csv.ReadOptions(block_size=BLOCK, use_threads=threads)
+        with translated_but_invalid(self.name):
+            reader = pyarrow.csv.open_csv(self._stream(raw), options, self._parsing, self._types(columns, numeric))
+            while (batch := next(reader, None)) is not None:
+                yield batch
+
+    def _explained(self, error: pa.ArrowInvalid, columns: Sequence[str], numeric: Collection[str]) -> InputError:
+        """Read again up to the bad row, with one thread, because only so does Arrow number the rows."""
+        with pa.OSFile(str(self._path)) as raw:
+            try:
+                for _ in self._reader(raw, columns, numeric, threads=False):
+                    pass
+            except pa.ArrowInvalid as numbered:
+                error = numbered
+        words = str(error)
+        row = int(found[1]) - 1 if (found := re.search(r"Row #(\d+)", words)) else None  # the header is their row 1
+        where = f"{self.name}: row {row:,}" if row is not None else f"{self.name}: a row"
+        if found := re.search(r"Expected (\d+) columns, got (\d+)", words):
+            return InputError(
+                f"{where} has {found[2]} fields where the header has {found[1]}; repair the row or its quotes."
+            )
+        if "UTF8" in words:
+            return InputError(f"{where} is not UTF-8 text; save the file as UTF-8.")
+        if found := re.search(r"conversion error to double: invalid value '(.{0,40})", words):
+            return InputError(f"{where} has '{found[1].rstrip(chr(39))}' where a number was expected; repair the row.")
+        if "straddl" in words:
+            return InputError(
+                f"{where} is longer than {BLOCK >> 20} MiB; check that quotes are closed, or write shorter rows."
+            )
+        return InputError(f"{self.name} can not be read as CSV ({words.splitlines()[0][:120]}); repair the file.")
+
+
+class ParquetTable(Table):
+    """A Parquet or GeoParquet file, or a folder of them in the order of their names."""
+
+    def __init__(self, name: str, paths: Sequence[Path]) -> None:
+        self.name = name
+        with translated(name):
+            self._data = pyarrow.dataset.dataset([str(path) for path in paths], format="parquet")
+            self._files = [fragment.metadata for fragment in self._data.get_fragments()]
+        self._paths = list(paths)
+        self.names = list(self._data.schema.names)
+        self.geometry = primary_column(self._data.schema)
+        self._rows = sum(file.num_rows for file in self._files)
+
+    def batches(self, columns: Sequence[str], rows: int, numeric: Collection[str] = ()) -> Batches:
+        done = 0
+        with translated(self.name):
+            for batch in self._batches(list(columns), rows):
+                done += batch.num_rows
+                yield batch, done / max(self._rows, 1)
+
+    def _batches(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+        groups = (file.row_group(i) for file in self._files for i in range(file.num_row_groups))
+        if max((_bytes(group, columns) for group in groups), default=0) <= _BIG_ROW_GROUP:
+            # The scanner decodes whole row groups ahead, on all cores.
+            yield from self._data.scanner(
+                columns=columns, batch_size=rows, batch_readahead=1, fragment_readahead=1
+            ).to_batches()
+            return
+        for path in self._paths:  # while this streams within a row group, in little memory
+            with pyarrow.parquet.ParquetFile(path, buffer_size=1 << 22, pre_buffer=False) as file:
+                for batch in file.iter_batches(rows, columns=columns):
+                    yield batch.select(columns).cast(pa.schema([self._data.schema.field(name) for name in columns]))
+
+    def crs(self, column: str) -> str | None:
+        return declared_crs(self._data.schema, column)
+
+    def floors(self, column: str, most: int) -> Floors | None:
+        kind = self._data.schema.field(column).type
+        if not pt.is_integer(kind) or pt.is_uint64(kind):
+            return None
+        groups = [file.row_group(i) for file in self._files for i in range(file.num_row_groups)]
+        smallest = []
+        for group in groups:
+            chunks = (group.column(i) for i in range(group.num_columns))
+            known = next((chunk.statistics for chunk in chunks if chunk.path_in_schema == column), None)
+            if not (known and known.has_min_max and isinstance(known.min, int)) or group.num_rows > most:
+                return None
+            smallest.append(known.min)
+        return Floors([group.num_rows for group in groups], smallest)
+
+
+def open_path(path: Path) -> Table:
+    """The table in a file or folder, whatever it is called."""
+    if path.is_dir():
+        paths = sorted(child for child in path.rglob("*") if child.is_file() and _head(child) == b"PAR1")
+        if not paths:
+            raise InputError(f"{path} is a folder with no Parquet files in it; give a file or another folder.")
+        return ParquetTable(path.name, paths)
+    if not path.exists():
+        raise InputError(f"{path} does not exist; check the path.")
+    head = _head(path)
+    if not head:
+        raise InputError(f"{path.name} is empty (0 bytes); give a file with data.")
+    return ParquetTable(path.name, [path]) if head == b"PAR1" else CsvTable(path, zipped=head[:2] == b"\x1f\x8b")
+
+
+@contextmanager
+def translated_but_invalid(name: str) -> Iterator[None]:
+    """As `translated`, but what Arrow finds invalid in the text passes, to be explained with its row."""
+    invalid = None
+    with translated(name):
+        try:
+            yield
+        except pa.ArrowInvalid as error:
+            invalid = error
+    if invalid is not None:
+        raise invalid
+
+
+def _head(path: Path) -> bytes:
+    with translated(path.name), path.open("rb") as file:
+        return file.read(4)
+
+
+def _bytes(group: pyarrow.parquet.RowGroupMetaData, columns: Collection[str]) -> int:
+    """About the memory that a row group takes: encoded columns can be much smaller than their values."""
+    chunks = (group.column(i) for i in range(group.num_columns))
+    used = (chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns)
+    return sum(max(chunk.total_uncompressed_size, 8 * group.num_rows) for chunk in used)

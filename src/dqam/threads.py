@@ -1,0 +1,39 @@
+"""Compiled loops release Python's lock, so plain threads over spans of trips use every core."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+
+def cores() -> int:
+    """The number of processors this process may use; DQAM_THREADS lowers it."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(available, int(os.environ.get("DQAM_THREADS", available))))
+
+
+def spans(weights: NDArray[np.int64], parts: int) -> list[tuple[int, int]]:
+    """At most `parts` spans of items with about equal weight; `weights` are cumulative, starting with 0.
+
+    >>> spans(np.array([0, 1, 2, 10, 11]), 2)
+    [(0, 3), (3, 4)]
+    """
+    cuts = np.searchsorted(weights, np.linspace(weights[0], weights[-1], parts + 1))
+    cuts[0], cuts[-1] = 0, len(weights) - 1
+    return [(int(a), int(b)) for a, b in pairwise(cuts) if a < b]
+
+
+def each_span(work: Callable[[int, int], T], parts: list[tuple[int, int]]) -> list[T]:
+    """`work(start, stop)` for every span, on all cores, in the order of the spans."""
+    if len(parts) <= 1:
+        return [work(*part) for part in parts]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return list(pool.map(lambda part: work(*part), parts))

@@ -1,0 +1,96 @@
+"""Trips as ragged arrays of points: what every reader makes and what walks are laid from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dqam.grid import DEGREES
+
+
+@dataclass(frozen=True, eq=False)
+class Trips:
+    """n trips; trip i has the points offsets[i] to offsets[i + 1], in the order they were travelled.
+
+    x, y     float64[points], in `crs`; longitude and latitude for degrees
+    offsets  int64[n + 1]
+    time     int64[points], microseconds since 1970 or since any fixed moment; None where unknown
+    ids      n trip ids of any Arrow type; None where the source has none
+    persons  n person ids of any Arrow type; None where the source has none
+    """
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    time: NDArray[np.int64] | None = None
+    ids: pa.Array | None = None
+    persons: pa.Array | None = None
+    crs: str = DEGREES
+
+    def __post_init__(self) -> None:
+        if len(self.x) != len(self.y) or self.offsets[0] != 0 or self.offsets[-1] != len(self.x):
+            raise ValueError(f"{len(self.x)} x, {len(self.y)} y and offsets up to {self.offsets[-1]} do not fit.")
+        for name, values, size in (
+            ("time", self.time, len(self.x)),
+            ("ids", self.ids, len(self)),
+            ("persons", self.persons, len(self)),
+        ):
+            if values is not None and len(values) != size:
+                raise ValueError(f"{len(values)} {name} where {size} were expected.")
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def points(self) -> int:
+        """The number of points of all trips."""
+        return len(self.x)
+
+    @classmethod
+    def from_lists(cls, trips: Sequence[Sequence[tuple[float, float]]], crs: str = DEGREES) -> Trips:
+        """Trips from plain lists of (x, y).
+
+        >>> len(Trips.from_lists([[(0.0, 0.0), (1.0, 1.0)], [(2.0, 2.0)]]))
+        2
+        """
+        offsets = np.concatenate([[0], np.cumsum([len(trip) for trip in trips], dtype=np.int64)]).astype(np.int64)
+        points = np.array([point for trip in trips for point in trip], dtype=np.float64).reshape(-1, 2)
+        return cls(points[:, 0].copy(), points[:, 1].copy(), offsets, crs=crs)
+
+    def slice(self, start: int, stop: int) -> Trips:
+        """Trips start to stop, without copying points."""
+        first, last = self.offsets[start], self.offsets[stop]
+        return Trips(
+            self.x[first:last],
+            self.y[first:last],
+            self.offsets[start : stop + 1] - first,
+            None if self.time is None else self.time[first:last],
+            None if self.ids is None else self.ids[start:stop],
+            None if self.persons is None else self.persons[start:stop],
+            self.crs,
+        )
+
+    @classmethod
+    def concat(cls, batches: Sequence[Trips]) -> Trips:
+        """One `Trips` of several that came from the same source."""
+        if len(batches) == 1:
+            return batches[0]
+        lengths = np.concatenate([np.diff(batch.offsets) for batch in batches])
+        first = batches[0]
+        return cls(
+            np.concatenate([batch.x for batch in batches]),
+            np.concatenate([batch.y for batch in batches]),
+            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            None if first.time is None else np.concatenate([batch.time for batch in batches]),
+            None if first.ids is None else _joined([batch.ids for batch in batches]),
+            None if first.persons is None else _joined([batch.persons for batch in batches]),
+            first.crs,
+        )
+
+
+def _joined(arrays: Sequence[pa.Array | None]) -> pa.Array:
+    return pa.chunked_array(arrays).combine_chunks()

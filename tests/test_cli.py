@@ -1,0 +1,191 @@
+"""The command as a user runs it: in a process of its own."""
+
+import csv
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dqam
+from dqam import cities
+from dqam.counting import count_distinct
+from dqam.rectangles import random_rectangles
+from dqam.walks import walk
+
+BOUNDS = ["--bounds", "0", "0", "4", "4"]
+TRIPS = """tid,datetime,lng,lat
+a,2024-01-01 00:00:00,0.5,0.5
+a,2024-01-01 00:00:15,2.5,0.5
+b,2024-01-01 00:00:00,0.5,2.5
+b,2024-01-01 00:00:15,9.0,2.5
+c,2024-01-01 00:00:00,8.0,8.0
+"""
+
+
+def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from dqam.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.fixture
+def trips(tmp_path: Path) -> Path:
+    path = tmp_path / "trips.csv"
+    path.write_text(TRIPS)
+    return path
+
+
+def test_count_says_json_and_only_json(trips: Path, tmp_path: Path) -> None:
+    areas = tmp_path / "areas.csv"
+    areas.write_text("west,south,east,north\n0,0,1,1\n0,0,4,4\n1,1,4,1.5\n")
+    done = run("count", trips, *BOUNDS, "-k", "2", "--rectangles", areas, "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["counts"] == [1, 2, 0]
+    assert answer["private"] is False
+    assert answer["rectangles"][2] == [1, 1, 4, 2]
+    assert (answer["grown"], answer["cut"]) == (1, 0)
+
+
+def test_count_for_people_is_labelled_and_saved(trips: Path, tmp_path: Path) -> None:
+    output = tmp_path / "counts.csv"
+    asked = ["--rectangle", "0", "0", "0.9", "1", "--rectangle", "0", "0", "4", "4"]
+    done = run("count", trips, *BOUNDS, "-k", "2", *asked, "-o", output)
+    assert done.returncode == 0, done.stderr
+    assert "NOT PRIVATE" in done.stdout
+    assert "1 of 2 rectangles grown outward to whole cells" in done.stdout
+    with output.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["count"] for row in rows] == ["1", "2"]
+    assert float(rows[0]["east"]) == 1.0
+
+
+def test_count_at_random_equals_the_library(tmp_path: Path) -> None:
+    path = tmp_path / "city.parquet"
+    assert run("generate", "city", "-n", "300", "-o", path).returncode == 0
+    done = run(
+        "count", path, "--bounds", *map(str, cities.BOUNDS), "-k", "6", "--random", "50", "--seed", "3", "--json"
+    )
+    grid = dqam.Grid.over(cities.BOUNDS, 6)
+    rectangles = random_rectangles(grid, 50, np.random.default_rng(3))
+    wanted = count_distinct(walk(dqam.read(path).trips(), grid), rectangles, grid)
+    assert json.loads(done.stdout)["counts"] == wanted.tolist()
+
+
+def test_inspect(trips: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "map.png"
+    done = run("inspect", trips, *BOUNDS, "-k", "2", "--picture", picture)
+    assert done.returncode == 0, done.stderr
+    assert "NOT PRIVATE" in done.stdout
+    assert "█" in done.stdout
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    figures = json.loads(run("inspect", trips, *BOUNDS, "-k", "2", "--json").stdout)
+    assert figures["trips"] == 3
+    assert figures["trips_on_the_grid"] == 2
+    assert (figures["points"], figures["points_on_the_grid"]) == (5, 3)
+    assert (figures["pieces"], figures["visits"]) == (2, 7)
+    assert figures["private"] is False
+
+
+def test_max_gap_cuts(trips: Path) -> None:
+    assert json.loads(run("inspect", trips, *BOUNDS, "-k", "2", "--max-gap", "10s", "--json").stdout)["visits"] == 3
+
+
+def test_generate_is_seeded(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("a.parquet", "b.parquet", "c.parquet")]
+    for path, seed in zip(files, ("1", "1", "2"), strict=True):
+        done = run("generate", "city", "-n", "200", "--seed", seed, "-o", path, "--json")
+        assert json.loads(done.stdout)["trips"] == 200
+    a, b, c = (pq.read_table(path) for path in files)
+    assert a.equals(b)
+    assert not a.equals(c)
+
+
+def test_demo(tmp_path: Path) -> None:
+    done = run("demo", "-n", "500", "-o", tmp_path / "demo")
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == ["city.parquet", "counts.csv", "map.png"]
+    assert "16,000 rectangles" in done.stdout
+
+
+def test_help_teaches() -> None:
+    for command in ([], ["count"], ["inspect"], ["generate"], ["generate", "city"], ["demo"]):
+        done = run(*command, "--help")
+        assert done.returncode == 0
+        assert done.stdout.startswith("Usage: dqam")
+        assert "  dqam " in done.stdout or command == ["demo"]
+
+
+POINTS = "tid,datetime,lng,lat\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "says"),
+    [
+        ("", [], "empty"),
+        (POINTS, [], "no trips"),
+        ("a,b\n1,2\n", [], "a, b"),
+        ('TRIP_ID,POLYLINE\n1,"[[0.5,0.5],[1.5"\n', [], "row 1"),
+        (POINTS + "a,2024-01-01,nan,0.5\na,2024-01-01,0.5,0.5\n", [], "--on-error drop"),
+        (POINTS + "a,2024-01-01,0.5,95\n" + 3 * "a,2024-01-01,0.5,0.5\n", [], "--on-error drop"),
+        (POINTS + "a,2024-01-01,7.5,8.5\n", [], "None of the 1 points"),
+        (gzip.compress(TRIPS.encode() * 50)[:-30], [], "gzip"),
+        (b"PAR1" + b"x" * 100, [], "can not be read"),
+        (TRIPS, ["--resolution", "13"], "1 to 12; got 13"),
+        (TRIPS, ["--resolution", "0"], "1 to 12; got 0"),
+        (TRIPS, ["--bounds", "4", "0", "0", "4"], "Did you mean 0 0 4 4"),
+        (TRIPS, ["--crs", "EPSG:x"], "EPSG:x"),
+        (TRIPS, ["--column", "trip"], "ROLE=NAME"),
+        (TRIPS, ["--column", "trip=ride"], "ride"),
+        (TRIPS, ["--max-gap", "soon"], "soon"),
+        (TRIPS, ["--bounds", "0", "0", "4"], "--bounds"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_leaves_nothing(
+    content: str | bytes, options: list[str], says: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "trips"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    done = run("inspect", path, *BOUNDS, *options, "--picture", tmp_path / "map.png")
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert [child.name for child in tmp_path.iterdir()] == ["trips"]
+
+
+def test_swapped_axes_are_guessed_and_can_be_put_right(tmp_path: Path) -> None:
+    path = tmp_path / "swapped.parquet"
+    pq.write_table(pa.table({"tid": ["a", "a"], "lat": [-8.6, -8.61], "lng": [41.15, 41.16]}), path)
+    porto = ["--bounds", "-8.68", "41.11", "-8.56", "41.20"]
+    done = run("inspect", path, *porto)
+    assert (done.returncode, "look swapped" in done.stderr) == (2, True)
+    assert json.loads(run("inspect", path, *porto, "--swap-axes", "--json").stdout)["trips_on_the_grid"] == 1
+
+
+def test_truncated_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "city.parquet"
+    run("generate", "city", "-n", "100", "-o", path)
+    path.write_bytes(path.read_bytes()[:-500])
+    done = run("inspect", path, "--bounds", *map(str, cities.BOUNDS))
+    assert done.returncode == 2
+    assert "city.parquet" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("output", ["no/such/folder.csv", "."])
+def test_output_that_can_not_be_written(output: str, trips: Path, tmp_path: Path) -> None:
+    done = run("count", trips, *BOUNDS, "--random", "3", "-o", tmp_path / output)
+    assert done.returncode == 2
+    assert "folder" in done.stderr
+    assert list(tmp_path.iterdir()) == [trips]
+
+
+def test_rectangles_are_asked_for_in_one_way(trips: Path) -> None:
+    assert "in one way" in run("count", trips, *BOUNDS).stderr
+    assert run("count", trips, *BOUNDS, "--random", "2", "--rectangle", "0", "0", "1", "1").returncode == 2
