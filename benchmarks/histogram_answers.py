@@ -29,7 +29,7 @@ def main() -> None:
     print("answers of a histogram:")
     for resolution in (6, 8, 10):
         grid = Grid.over(cities.BOUNDS, resolution)
-        histogram = SpatialHistogram.of(lay(read(city(100_000)), grid))
+        histogram = SpatialHistogram.of(lay(read(city(100_000)), grid), grid)
         rectangles = random_rectangles(grid, 1_000_000, np.random.default_rng(0))
         first = seconds(lambda h=histogram, r=rectangles: h.answers(r), runs=1)[0]  # type: ignore[misc]
         took, answers = seconds(lambda h=histogram, r=rectangles: h.answers(r))  # type: ignore[misc]

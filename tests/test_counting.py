@@ -42,7 +42,7 @@ def test_more_trips_than_a_block_and_more_rectangles_than_a_tile(threads: str, m
     rectangles = random_rectangles(grid, 150, np.random.default_rng(0))
     counts = count_distinct(walks, rectangles, grid)
     visited = np.zeros((len(walks), 256), bool)
-    visited[np.repeat(np.arange(len(walks)), np.diff(walks.trip_visits)), walks.cells] = True
+    visited[np.repeat(np.arange(len(walks)), np.diff(walks.visits)), walks.cells] = True
     by_cell = visited.reshape(-1, 16, 16)
     wanted = [by_cell[:, s:n, w:e].any(axis=(1, 2)).sum() for w, s, e, n in rectangles]
     assert counts.tolist() == wanted

@@ -63,7 +63,7 @@ def test_batches_add_up_and_take_away(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [walk(trips.slice(0, 1200), grid), walk(trips.slice(1200, 3000), grid)]
     monkeypatch.setenv("DQAM_THREADS", "1")
     for other in (
-        SpatialHistogram.of(parts),
+        SpatialHistogram.of(parts, grid),
         SpatialHistogram.of(parts[0]) + SpatialHistogram.of(parts[1]),
         whole - SpatialHistogram.of(parts[0]) + SpatialHistogram.of(parts[0]),
     ):
@@ -94,14 +94,14 @@ def test_no_trips_make_an_empty_histogram() -> None:
     empty = SpatialHistogram.of(walk(Trips.from_lists([]), grid))
     assert empty.total == 0
     assert SpatialHistogram.of([], grid).faces.shape == (5, 7)
-    with pytest.raises(InputError, match="no walks"):
+    with pytest.raises(InputError, match="needs their grid"):
         SpatialHistogram.of([])
 
 
 def test_different_grids_do_not_mix() -> None:
     walks = [walk(random_trips(7), grid) for grid in GRIDS[:2]]
-    with pytest.raises(InputError, match="different grids"):
-        SpatialHistogram.of(walks)
+    with pytest.raises(InputError, match="do not fit a histogram"):
+        SpatialHistogram.of(walks, GRIDS[0])
     with pytest.raises(InputError, match="different grids"):
         SpatialHistogram.of(walks[0]) + SpatialHistogram.of(walks[1])
     with pytest.raises(ValueError, match="faces have the shape"):

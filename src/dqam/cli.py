@@ -31,7 +31,7 @@ from dqam.histogram import SpatialHistogram
 from dqam.rectangles import HEADER, Snapped, random_rectangles, read_rectangles, snap
 from dqam.sources import Source, read
 from dqam.trips import Trips
-from dqam.walks import Gap, Walks, lay
+from dqam.walks import Gap, Walks, lay, walk
 
 NOT_PRIVATE = "NOT PRIVATE: exact figures of the raw trips. For the custodian's eyes, not for publication."
 SHOWN = 12  # rectangles listed on a terminal
@@ -445,7 +445,7 @@ def demo(output: Path, trips: int, seed: int) -> None:
     grid = Grid.over(cities.BOUNDS, resolution=8)
     with progress_of(f"Generating {trips:,} trips") as show:
         cities.write_parquet(cities.city_trips(trips, seed), file, trips, lambda done, of: show(done / of))
-    walks = Walks.concat(list(lay(watched(read(file), "Laying them on the grid"), grid, name=file.name)))
+    walks = walk(read(file).trips(), grid)
     histogram = SpatialHistogram.of(walks)
     with words.status("Counting distinct trips in 16,000 rectangles"):
         asked = Snapped.of(random_rectangles(grid, 16_000, np.random.default_rng(seed)), grid)

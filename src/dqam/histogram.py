@@ -4,28 +4,29 @@ For a rectangle R of cells, q(R) = faces inside minus edges inside counts how of
 walk is in R it visits one face more than it crosses edges. The same number is the endpoints in R plus half the
 flux through R's border; a histogram can be given either way.
 
-Faces and edges are also laid out together in one array of (2 rows - 1) x (2 columns - 1), faces at even places,
-the edge between two faces in the middle between them. There the edge of a step from one cell to the next is the
-mean of two positions, and one summed-area table answers any rectangle with four look-ups.
+For answers, faces and edges are laid out together in one array of (2 rows - 1) x (2 columns - 1), faces at even
+places and the edge between two faces in the middle between them: one summed-area table then answers any rectangle
+with four look-ups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.rectangles import check_rectangles
-from dqam.threads import cores, each_span, spans
-from dqam.walks import Walks
+from dqam.threads import cores, gather, spans
+from dqam.walks import Tally, Walks
 
+SPAN = 2**19  # points tallied by a thread at a time
+TALLIED = 2**26  # cells that threads may tally at once, in 1.5 GiB
 Counts = NDArray[Any]  # int64 where counted, float64 where estimated
 
 
@@ -56,19 +57,17 @@ class SpatialHistogram:
     @classmethod
     def of(cls, walks: Walks | Iterable[Walks], grid: Grid | None = None) -> SpatialHistogram:
         """The histogram of walks, or of batches of walks on `grid`: 1 for each visit and each crossing."""
-        batches = [walks] if isinstance(walks, Walks) else walks
-        total: NDArray[np.int64] | None = None
-        for batch in batches:
-            grid = grid or batch.grid
-            if batch.grid != grid:
-                raise InputError(f"Walks on different grids can not be added: {batch.grid} and {grid}.")
-            total = _add_steps(batch, total)
+        if isinstance(walks, Walks):
+            return cls.of([walks], walks.grid)
         if grid is None:
-            raise InputError("There are no walks to make a histogram of.")
-        if total is None:
-            total = np.zeros((2 * grid.rows - 1, 2 * grid.columns - 1), np.int64)
-        vertical, horizontal = total[::2, 1::2].copy(), total[1::2, ::2].copy()
-        faces = (total[::2, ::2] + _edges_around(vertical, horizontal)) // 2
+            raise InputError("The histogram of batches of walks needs their grid.")
+        runs, ends = _tallied(walks, grid)
+        rows, columns = grid.shape
+        by_row, by_column = np.split(runs, [rows * (columns + 1)])
+        vertical = np.cumsum(by_row.reshape(rows, columns + 1), axis=1)[:, : columns - 1]
+        horizontal = np.cumsum(by_column.reshape(columns, rows + 1), axis=1)[:, : rows - 1].T.copy()
+        # a visit is entered and left by an edge, or is a start or an end
+        faces = (ends.reshape(grid.shape) + _edges_around(vertical, horizontal)) // 2
         return cls(grid, faces, vertical, horizontal)
 
     @classmethod
@@ -129,10 +128,30 @@ class SpatialHistogram:
             raise InputError(f"Histograms of different grids do not add up: {self.grid} and {other.grid}.")
 
 
+def _tallied(walks: Iterable[Walks], grid: Grid) -> Tally:
+    """The tallies of all batches added up; batches are taken while others are being worked on."""
+
+    def parts() -> Iterator[tuple[Walks, int, int]]:
+        for batch in walks:
+            if batch.grid != grid:
+                raise InputError(f"Walks on {batch.grid} do not fit a histogram on {grid}.")
+            for start, stop in spans(batch.offsets, 1 + batch.points // SPAN):
+                yield batch, start, stop
+
+    tallies = [Tally.empty(grid) for _ in range(min(cores(), 1 + TALLIED // (grid.rows * grid.columns)))]
+    gather(lambda tally, part: part[0].tally(tally, *part[1:]), parts(), tallies)
+    for tally in tallies[1:]:
+        for total, part in zip(tallies[0], tally, strict=True):
+            total += part
+    return tallies[0]
+
+
 def spread_mass(walks: Walks) -> NDArray[np.float64]:
     """Mass 1 for each trip on the grid, spread evenly over its visits: float64[rows, columns]."""
+    lengths = np.diff(walks.visits)
+    shares = np.repeat(1 / np.maximum(lengths, 1), lengths)
     mass = np.zeros(walks.grid.rows * walks.grid.columns)
-    _spread(walks.cells, walks.trip_visits, mass)
+    np.add.at(mass, walks.cells, shares)
     return mass.reshape(walks.grid.shape)
 
 
@@ -144,48 +163,3 @@ def _edges_around(vertical: Counts, horizontal: Counts) -> Counts:
     around[:-1] += horizontal
     around[1:] += horizontal
     return around
-
-
-def _add_steps(walks: Walks, total: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """`total`, in the common layout, with the crossings, starts and ends of `walks` added to it.
-
-    Faces need no counting of their own: a visit is entered and left by an edge or is a start or an end.
-    """
-    shape = (2 * walks.grid.rows - 1, 2 * walks.grid.columns - 1)
-    # a further thread needs a layout of its own, which must be worth its memory
-    parts = spans(walks.pieces, min(cores(), 1 + len(walks.cells) // (shape[0] * shape[1])))
-
-    def count(first: int, last: int) -> NDArray[np.int64]:
-        layout = np.zeros(shape, np.int64) if total is None or first else total
-        _count_steps(walks.cells, walks.pieces, first, last, walks.grid.columns, layout.ravel())
-        return layout
-
-    layouts = each_span(count, parts) or [np.zeros(shape, np.int64) if total is None else total]
-    for layout in layouts[1:]:
-        layouts[0] += layout
-    return layouts[0]
-
-
-@njit(nogil=True, cache=True)
-def _count_steps(cells, pieces, first, last, columns, layout):  # type: ignore[no-untyped-def]
-    width = 2 * columns - 1
-    for piece in range(first, last):
-        before = np.int64(cells[pieces[piece]])
-        here = 2 * (before // columns) * width + 2 * (before % columns)
-        layout[here] += 1
-        for visit in range(pieces[piece] + 1, pieces[piece + 1]):
-            cell = np.int64(cells[visit])
-            step = cell - before  # to the next place of the layout: 1 sideways, its width up or down
-            step = width if step == columns else (-width if step == -columns else step)
-            layout[here + step] += 1
-            here += 2 * step
-            before = cell
-        layout[here] += 1
-
-
-@njit(nogil=True, cache=True)
-def _spread(cells, trip_visits, mass):  # type: ignore[no-untyped-def]
-    for trip in range(len(trip_visits) - 1):
-        visits = trip_visits[trip + 1] - trip_visits[trip]
-        for visit in range(trip_visits[trip], trip_visits[trip + 1]):
-            mass[cells[visit]] += 1.0 / visits

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -37,3 +39,23 @@ def each_span(work: Callable[[int, int], T], parts: list[tuple[int, int]]) -> li
         return [work(*part) for part in parts]
     with ThreadPoolExecutor(len(parts)) as pool:
         return list(pool.map(lambda part: work(*part), parts))
+
+
+def gather(work: Callable[[S, T], object], tasks: Iterable[T], states: list[S]) -> None:
+    """`work(state, task)` for every task, one thread for each state; tasks are taken only as they are needed."""
+    idle, busy = deque(states), deque[Future[object]]()
+
+    def do(task: T) -> None:
+        state = idle.pop()
+        try:
+            work(state, task)
+        finally:
+            idle.append(state)
+
+    with ThreadPoolExecutor(len(states)) as pool:
+        for task in tasks:
+            busy.append(pool.submit(do, task))
+            if len(busy) > len(states):
+                busy.popleft().result()
+        for future in busy:
+            future.result()

@@ -13,6 +13,8 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -24,6 +26,8 @@ from dqam.threads import cores, each_span, spans
 from dqam.trips import Trips
 
 LATTICE_BITS = 18
+COUNT, FILL, TALLY = range(3)
+SAMPLE = 100_000  # points that tell whether axes are swapped
 EARTH_RADIUS = 6_371_008.8  # metres, the mean radius of WGS84
 
 
@@ -63,26 +67,47 @@ class Gap:
                 return cls(metres=1000 * value)
 
 
+class Tally(NamedTuple):
+    """Crossings, starts and ends of walks. A straight run of crossings is noted only where it begins and ends.
+
+    runs  int64[rows * (columns + 1) + columns * (rows + 1)]: for each row, numbers whose running sum are the crossings
+          of its vertical edges; then for each column those of its horizontal edges
+    ends  int64[rows * columns]: starts plus ends in each cell
+    """
+
+    runs: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, grid: Grid) -> Tally:
+        """Nothing yet."""
+        rows, columns = grid.shape
+        return cls(np.zeros(rows * (columns + 1) + columns * (rows + 1), np.int64), np.zeros(rows * columns, np.int64))
+
+
 @dataclass(frozen=True, eq=False)
 class Walks:
-    """The walks of n trips. A trip has one piece for each time it is on the grid, none if it never is.
+    """The walks of trips. A trip has one piece for each time it is on the grid, none if it never is.
 
-    cells   int32[visits], row * columns + column of each visit, piece after piece
-    pieces  int64[pieces + 1], where each piece begins in `cells`
-    trips   int64[n + 1], where each trip begins in `pieces`
-    points  how many points the trips have
-    inside  how many of them lie on the grid
+    What they pass is worked out when it is first asked for, and `tally` does without the cells.
     """
 
     grid: Grid
-    cells: NDArray[np.int32]
-    pieces: NDArray[np.int64]
-    trips: NDArray[np.int64]
-    points: int
-    inside: int
+    offsets: NDArray[np.int64]  # of the trips in their points
+    _lines: tuple[Any, ...]  # the arguments of `_trace` that say where the points are
 
     def __len__(self) -> int:
-        return len(self.trips) - 1
+        return len(self.offsets) - 1
+
+    @property
+    def points(self) -> int:
+        """The number of points of all trips."""
+        return int(self.offsets[-1])
+
+    @property
+    def inside(self) -> int:
+        """How many of the points lie on the grid."""
+        return self._counted[2]
 
     @property
     def on_grid(self) -> int:
@@ -90,25 +115,57 @@ class Walks:
         return int(np.count_nonzero(np.diff(self.trips)))
 
     @property
-    def trip_visits(self) -> NDArray[np.int64]:
-        """int64[n + 1], where each trip begins in `cells`."""
-        return self.pieces[self.trips]
+    def visits(self) -> NDArray[np.int64]:
+        """int64[n + 1]: where each trip begins in `cells`."""
+        return self._counted[0]
 
-    @classmethod
-    def concat(cls, batches: list[Walks]) -> Walks:
-        """One `Walks` of several on the same grid."""
+    @property
+    def trips(self) -> NDArray[np.int64]:
+        """int64[n + 1]: where each trip begins in `pieces`."""
+        return self._counted[1]
 
-        def joined(offsets: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-            return np.concatenate([[0], np.cumsum(np.concatenate([np.diff(part) for part in offsets]))])
+    @property
+    def cells(self) -> NDArray[np.int32]:
+        """int32[visits]: row * columns + column of each visit, piece after piece."""
+        return self._walked[0]
 
-        return cls(
-            batches[0].grid,
-            np.concatenate([batch.cells for batch in batches]),
-            joined([batch.pieces for batch in batches]),
-            joined([batch.trips for batch in batches]),
-            sum(batch.points for batch in batches),
-            sum(batch.inside for batch in batches),
-        )
+    @property
+    def pieces(self) -> NDArray[np.int64]:
+        """int64[pieces + 1]: where each piece begins in `cells`."""
+        return self._walked[1]
+
+    def tally(self, tally: Tally, start: int, stop: int) -> None:
+        """Add all crossings, starts and ends of trips start to stop to `tally`."""
+        _trace(*self._lines, start, stop, TALLY, *_NO_COUNTS, *_NO_CELLS, *tally)
+
+    @cached_property
+    def _counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        visits, pieces = np.zeros(len(self) + 1, np.int64), np.zeros(len(self) + 1, np.int64)
+
+        def trace(start: int, stop: int) -> int:
+            return _trace(*self._lines, start, stop, COUNT, visits, pieces, *_NO_CELLS, *_NO_TALLY)
+
+        inside = sum(each_span(trace, spans(self.offsets, cores() if self.points > 10_000 else 1)))
+        np.cumsum(visits, out=visits)
+        np.cumsum(pieces, out=pieces)
+        return visits, pieces, inside
+
+    @cached_property
+    def _walked(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        visits, trips = self.visits, self.trips
+        cells, pieces = np.empty(visits[-1], np.int32), np.empty(trips[-1] + 1, np.int64)
+        pieces[-1] = visits[-1]
+
+        def trace(start: int, stop: int) -> int:
+            return _trace(*self._lines, start, stop, FILL, visits, trips, cells, pieces, *_NO_TALLY)
+
+        each_span(trace, spans(self.offsets, cores() if self.points > 10_000 else 1))
+        return cells, pieces
+
+
+_NO_TALLY = Tally(np.zeros(0, np.int64), np.zeros(0, np.int64))
+_NO_CELLS = np.zeros(0, np.int32), np.zeros(0, np.int64)
+_NO_COUNTS = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 
 def walk(trips: Trips, grid: Grid, gap: Gap | None = None) -> Walks:
@@ -116,29 +173,11 @@ def walk(trips: Trips, grid: Grid, gap: Gap | None = None) -> Walks:
     gap = gap or Gap()
     if math.isfinite(gap.seconds) and trips.time is None:
         raise InputError("A gap in seconds needs points with a time, and these have none; give it in metres.")
-    silent = _silences(trips, gap)
     x, y = transform(trips.x, trips.y, trips.crs, grid.crs)
     west, south, east, north = grid.bounds
-    place = (west, south, grid.columns / (east - west), grid.rows / (north - south), grid.columns, grid.rows)
-    parts = spans(trips.offsets, cores() if trips.points > 10_000 else 1)
-
-    visits, pieces = np.zeros(len(trips) + 1, np.int64), np.zeros(len(trips) + 1, np.int64)
-    nothing, nowhere = np.empty(0, np.int32), np.empty(0, np.int64)
-
-    def count(start: int, stop: int) -> int:
-        return _trace(x, y, silent, trips.offsets, start, stop, *place, False, visits, pieces, nothing, nowhere)
-
-    inside = sum(each_span(count, parts))
-    np.cumsum(visits, out=visits)
-    np.cumsum(pieces, out=pieces)
-    cells, piece_starts = np.empty(visits[-1], np.int32), np.empty(pieces[-1] + 1, np.int64)
-    piece_starts[-1] = visits[-1]
-
-    def fill(start: int, stop: int) -> int:
-        return _trace(x, y, silent, trips.offsets, start, stop, *place, True, visits, pieces, cells, piece_starts)
-
-    each_span(fill, parts)
-    return Walks(grid, cells, piece_starts, pieces, trips.points, inside)
+    scale = grid.columns / (east - west), grid.rows / (north - south)
+    lines = x, y, _silences(trips, gap), trips.offsets, west, south, *scale, grid.columns, grid.rows
+    return Walks(grid, trips.offsets, lines)
 
 
 def lay(source: Iterable[Trips], grid: Grid, gap: Gap | None = None, name: str = "the trips") -> Iterator[Walks]:
@@ -146,26 +185,29 @@ def lay(source: Iterable[Trips], grid: Grid, gap: Gap | None = None, name: str =
 
     `name` is what the points are called in that error.
     """
-    points, inside, somewhere = 0, 0, ""
+    points, found, somewhere = 0, False, ""
     for trips in source:
-        walks = walk(trips, grid, gap)
-        if not points and walks.inside < trips.points / 2:
-            _refuse_swapped(trips, grid, walks.inside, name)
+        if not points:
+            _refuse_swapped(trips, grid, name)
             somewhere = _roughly(trips)
-        points, inside = points + trips.points, inside + walks.inside
+        walks = walk(trips, grid, gap)
+        points, found = points + walks.points, found or walks.inside > 0
         yield walks
-    if points and not inside:
+    if points and not found:
         raise InputError(
             f"None of the {points:,} points of {name} lies within {grid.bounds} ({grid.crs}); "
             f"they lie {somewhere}. Give bounds that cover them."
         )
 
 
-def _refuse_swapped(trips: Trips, grid: Grid, inside: int, name: str) -> None:
-    sample = slice(0, 100_000)
-    u, v = grid.to_cells(trips.y[sample], trips.x[sample], trips.crs)
-    swapped = np.count_nonzero((u >= 0) & (u <= grid.columns) & (v >= 0) & (v <= grid.rows))
-    if swapped > len(u) / 2 and swapped / len(u) > inside / trips.points:
+def _refuse_swapped(trips: Trips, grid: Grid, name: str) -> None:
+    x, y = trips.x[:SAMPLE], trips.y[:SAMPLE]
+
+    def inside(x: NDArray[np.float64], y: NDArray[np.float64]) -> int:
+        u, v = grid.to_cells(x, y, trips.crs)
+        return int(np.sum((u >= 0) & (u <= grid.columns) & (v >= 0) & (v <= grid.rows)))
+
+    if inside(x, y) < len(x) / 2 < inside(y, x):
         raise InputError(
             f"Latitude and longitude of {name} look swapped: with x and y exchanged most points lie within the "
             "bounds. Read it with --swap-axes (swap_axes=True)."
@@ -223,68 +265,107 @@ def _clip(u0, v0, u1, v1, columns, rows):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _lattice(value, cells):  # type: ignore[no-untyped-def]
-    """A coordinate in cells as a whole number of lattice steps, within the grid."""
-    return min(max(np.int64(math.floor(value * (1 << LATTICE_BITS) + 0.5)), 0), cells << LATTICE_BITS)
+def _lattice(value):  # type: ignore[no-untyped-def]
+    """A coordinate in cells, not below 0, as a whole number of lattice steps."""
+    return np.int64(value * (1 << LATTICE_BITS) + 0.5)
 
 
 @njit(nogil=True, cache=True)
-def _pass_cells(U0, V0, U1, V1, columns, rows, cells, at):  # type: ignore[no-untyped-def]
-    """Write the cells that a segment enters after its first one; return where writing ended.
+def _set_out(U0, V0, U1, V1, columns, rows):  # type: ignore[no-untyped-def]
+    """The first cell of a segment, how many columns and rows it has to go and which way, and how far the next ones are.
 
-    The next crossing is the one with the smaller share of the way, compared as products of integers below 2^61.
+    Of two crossings that comes first which takes the smaller share of the way; the shares are compared as products of
+    integers, which stay below 2^61. At a tie the column goes first to the east, the row to the west.
     """
     column, row = min(U0 >> LATTICE_BITS, columns - 1), min(V0 >> LATTICE_BITS, rows - 1)
     columns_left = min(U1 >> LATTICE_BITS, columns - 1) - column
     rows_left = min(V1 >> LATTICE_BITS, rows - 1) - row
     east, north = columns_left > 0, rows_left > 0
-    columns_left, rows_left = abs(columns_left), abs(rows_left)
-    across, up = 1 if east else -1, columns if north else -columns
-    dU, dV = abs(U1 - U0), abs(V1 - V0)
-    to_column = abs(((column + east) << LATTICE_BITS) - U0) * dV - east  # to the east the column goes first
-    to_row = abs(((row + north) << LATTICE_BITS) - V0) * dU
+    to_column = abs(((column + east) << LATTICE_BITS) - U0) * abs(V1 - V0) - east
+    to_row = abs(((row + north) << LATTICE_BITS) - V0) * abs(U1 - U0)
+    across, up = 1 if east else -1, 1 if north else -1
+    return column, row, abs(columns_left), abs(rows_left), across, up, to_column, to_row
+
+
+@njit(nogil=True, cache=True)
+def _pass_cells(U0, V0, U1, V1, columns, rows, cells, at):  # type: ignore[no-untyped-def]
+    """Write the cells that a segment enters after its first one; return where writing ended."""
+    column, row, columns_left, rows_left, across, up, to_column, to_row = _set_out(U0, V0, U1, V1, columns, rows)
+    column_step, row_step = abs(V1 - V0) << LATTICE_BITS, abs(U1 - U0) << LATTICE_BITS
     cell = row * columns + column
     while columns_left and rows_left:
         if to_column < to_row:
             cell += across
             columns_left -= 1
-            to_column += dV << LATTICE_BITS
+            to_column += column_step
         else:
-            cell += up
+            cell += up * columns
             rows_left -= 1
-            to_row += dU << LATTICE_BITS
+            to_row += row_step
         cells[at] = cell
         at += 1
     for _ in range(columns_left + rows_left):
-        cell += across if columns_left else up
+        cell += across if columns_left else up * columns
         cells[at] = cell
         at += 1
     return at
 
 
 @njit(nogil=True, cache=True)
-def _trace(  # type: ignore[no-untyped-def]
-    x, y, silent, offsets, start, stop, west, south, scale_x, scale_y, columns, rows,
-    fill, visits, pieces, cells, piece_starts,
-):  # fmt: skip
-    """Walk trips start to stop: count visits[i + 1] and pieces[i + 1], or fill `cells` and `piece_starts`.
+def _tally_line(U0, V0, U1, V1, columns, rows, runs):  # type: ignore[no-untyped-def]
+    """Note the crossings between the cells of `_pass_cells`, the straight end of a segment as one run."""
+    column, row, columns_left, rows_left, across, up, to_column, to_row = _set_out(U0, V0, U1, V1, columns, rows)
+    column_step, row_step = abs(V1 - V0) << LATTICE_BITS, abs(U1 - U0) << LATTICE_BITS
+    in_row = row * (columns + 1) + column  # where the cell is in the runs of its row, and of its column
+    in_column = rows * (columns + 1) + column * (rows + 1) + row
+    while columns_left and rows_left:
+        if to_column < to_row:
+            _note(runs, in_row, across)
+            in_row += across
+            in_column += across * (rows + 1)
+            columns_left -= 1
+            to_column += column_step
+        else:
+            _note(runs, in_column, up)
+            in_column += up
+            in_row += up * (columns + 1)
+            rows_left -= 1
+            to_row += row_step
+    _note(runs, in_row, across * columns_left)
+    _note(runs, in_column, up * rows_left)
 
-    Filling wants `visits` and `pieces` as cumulative sums. Returns the number of points on the grid.
+
+@njit(nogil=True, cache=True)
+def _note(runs, start, steps):  # type: ignore[no-untyped-def]
+    """Note a run of crossings; unsigned places spare a test for negative ones."""
+    runs[np.uint64(start + min(0, steps))] += 1
+    runs[np.uint64(start + max(0, steps))] -= 1
+
+
+@njit(nogil=True, cache=True)
+def _trace(  # type: ignore[no-untyped-def]
+    x, y, silent, offsets, west, south, scale_x, scale_y, columns, rows, start, stop,
+    mode, visits, pieces, cells, piece_starts, runs, ends,
+):  # fmt: skip
+    """Walk trips start to stop, and do what `mode` says with what they pass.
+
+    COUNT visits[i + 1] and pieces[i + 1]; or FILL `cells` and `piece_starts`, for which `visits` and `pieces` are
+    cumulative sums; or TALLY crossings, starts and ends. Returns the number of points on the grid.
     """
     inside = 0
     for trip in range(start, stop):
-        at, piece = (visits[trip], pieces[trip]) if fill else (np.int64(0), np.int64(0))
+        at, piece = (visits[trip], pieces[trip]) if mode == FILL else (np.int64(0), np.int64(0))
         u0 = v0 = 0.0
-        U0 = V0 = np.int64(0)
+        U0 = V0 = last = np.int64(0)
         connected = within = False  # whether the point before is joined to this one; whether it is on the grid
         for point in range(offsets[trip], offsets[trip + 1]):
             u, v = (x[point] - west) * scale_x, (y[point] - south) * scale_y
             here = u >= 0.0 and u <= columns and v >= 0.0 and v <= rows
             inside += here
-            finite = math.isfinite(u) and math.isfinite(v)  # a projection may have no place for a point
+            finite = here or (math.isfinite(u) and math.isfinite(v))  # a projection may have no place for a point
             if not finite or (len(silent) and silent[point]):
                 connected = False
-            U, V = (_lattice(u, columns), _lattice(v, rows)) if here else (np.int64(0), np.int64(0))
+            U, V = (_lattice(u), _lattice(v)) if here else (np.int64(0), np.int64(0))
             U1, V1 = U, V  # where this segment ends on the grid
             passes = here
             if connected and not (within and here):
@@ -292,30 +373,44 @@ def _trace(  # type: ignore[no-untyped-def]
                 if not here:
                     passes = t0 < t1
                     if passes:
-                        U1 = _lattice(u0 + t1 * (u - u0), columns)
-                        V1 = _lattice(v0 + t1 * (v - v0), rows)
+                        U1 = _lattice(min(max(u0 + t1 * (u - u0), 0.0), columns))
+                        V1 = _lattice(min(max(v0 + t1 * (v - v0), 0.0), rows))
                 if passes and not within:
                     if t0 < t1:
-                        U0 = _lattice(u0 + t0 * (u - u0), columns)
-                        V0 = _lattice(v0 + t0 * (v - v0), rows)
+                        U0 = _lattice(min(max(u0 + t0 * (u - u0), 0.0), columns))
+                        V0 = _lattice(min(max(v0 + t0 * (v - v0), 0.0), rows))
                     else:  # touches the grid at its end alone
                         U0, V0 = U, V
             elif not connected:
                 U0, V0 = U, V
             if passes:
                 if not (connected and within):  # a new piece begins
-                    if fill:
+                    if mode == FILL:
                         piece_starts[piece] = at
-                        cells[at] = min(V0 >> LATTICE_BITS, rows - 1) * columns + min(U0 >> LATTICE_BITS, columns - 1)
+                        cells[at] = _cell(U0, V0, columns, rows)
+                    elif mode == TALLY:
+                        if piece:
+                            ends[last] += 1
+                        ends[_cell(U0, V0, columns, rows)] += 1
                     piece += 1
                     at += 1
-                if fill:
+                if mode == FILL:
                     at = _pass_cells(U0, V0, U1, V1, columns, rows, cells, at)
+                elif mode == TALLY:
+                    _tally_line(U0, V0, U1, V1, columns, rows, runs)
+                    last = _cell(U1, V1, columns, rows)
                 else:
                     at += abs(min(U1 >> LATTICE_BITS, columns - 1) - min(U0 >> LATTICE_BITS, columns - 1))
                     at += abs(min(V1 >> LATTICE_BITS, rows - 1) - min(V0 >> LATTICE_BITS, rows - 1))
             u0, v0, U0, V0, within = u, v, U, V, here
             connected = finite
-        if not fill:
+        if mode == COUNT:
             visits[trip + 1], pieces[trip + 1] = at, piece
+        elif mode == TALLY and piece:
+            ends[last] += 1
     return inside
+
+
+@njit(nogil=True, cache=True)
+def _cell(U, V, columns, rows):  # type: ignore[no-untyped-def]
+    return min(V >> LATTICE_BITS, rows - 1) * columns + min(U >> LATTICE_BITS, columns - 1)

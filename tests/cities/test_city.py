@@ -70,7 +70,7 @@ def test_the_river_is_crossed_on_bridges_only(trips, bridges):
     assert len(wet) > 500
     along = np.linspace(0, 1, 200)[:, None]
     bridge_x, bridge_y = tail_x + along * (head_x - tail_x), tail_y + along * (head_y - tail_y)
-    # Beside the bridges, links that only touch a crossing link would be none: noise is all that is left.
+    # Who is over water is on a bridge, but for GPS noise.
     away = np.hypot(x[wet, None] - bridge_x.ravel(), y[wet, None] - bridge_y.ravel()).min(axis=1)
     assert away.max() < 40
     trip = np.repeat(np.arange(len(trips)), np.diff(trips.offsets))

@@ -109,6 +109,7 @@ def test_departures_have_a_daily_rhythm(trips):
     hour = departures.astype("datetime64[h]").astype(np.int64) % 24
     counts = np.bincount(hour, minlength=24)
     assert counts[8] > 8 * counts[3]
+    assert abs(np.corrcoef(np.arange(len(trips)), departures.astype(np.int64))[0, 1]) < 0.03  # in no order
     assert (np.bincount(departures.astype("datetime64[D]").astype(np.int64) % 7) > 1000).all()
 
 

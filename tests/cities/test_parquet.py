@@ -26,13 +26,13 @@ def test_columns_and_rounding(tmp_path):
     assert write_parquet([batch(0), batch(3)], path, 6) == 12
     table = pq.read_table(path)
     assert table.schema.names == ["uid", "tid", "datetime", "lng", "lat"]
-    assert table.schema.types == [pa.int64(), pa.int64(), pa.timestamp("ms"), pa.float64(), pa.float64()]
+    assert table.schema.types == [pa.int64(), pa.int64(), pa.timestamp("us"), pa.float64(), pa.float64()]
     assert table["tid"].to_pylist() == [0, 0, 1, 2, 2, 2, 3, 3, 4, 5, 5, 5]
     assert table["uid"].to_pylist() == [5, 5, 7, 5, 5, 5] * 2
     assert table["lng"].to_pylist()[:3] == [0.0, 0.142857, 0.285714]
     assert table["lat"].to_pylist()[1] == -0.142857
     times = table["datetime"].cast(pa.int64()).to_pylist()
-    assert times[:2] == [1_700_000_000_000, 1_700_000_015_000]
+    assert times[:2] == [1_700_000_000_000_000, 1_700_000_015_000_000]
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -100,6 +100,11 @@ def test_text_that_is_none(tmp_path: Path) -> None:
     refused(text(tmp_path / "b.csv", b"tid,l\xe4nge,lat\n1,2,3\n"), "b.csv can not be read", "utf-8")
 
 
+def test_text_of_parquet_is_checked_too(tmp_path: Path) -> None:
+    broken = pa.array([b"[[1,2]]", b"[[1,\x85]]"]).view(pa.string())
+    refused(to(tmp_path / "a", lambda f: pq.write_table(pa.table({"polyline": broken}), f)), "a can not be read")
+
+
 def test_bad_values_of_tables() -> None:
     frame = point_frame()
     words = frame.astype({"lat": str})
@@ -153,7 +158,7 @@ def test_null_coordinates_and_geometries() -> None:
 
 def test_coordinates_in_metres_may_be_large_but_not_infinite() -> None:
     table = pa.table({"tid": [1, 1], "x": [322797.6, 322523.6], "y": [5815826.4, 5815080.1]})
-    refused(table, "2 of 2 points", "--crs")
+    refused(table, "2 of 2 points", "--source-crs")
     assert read(table, crs="EPSG:28355").trips().points == 2
     broken = table.set_column(1, "x", pa.array([1.0, np.inf]))
     refused(broken, "1 of 2 points", "row 2 (x inf", crs="EPSG:28355")
@@ -206,4 +211,5 @@ def test_bad_geoparquet_metadata(tmp_path: Path) -> None:
         assert read(tmp_path / str(i)).trips().points == 2
     wrong = b'{"primary_column": "geometry", "columns": {"geometry": {"crs": {"type": "?"}}}}'
     pq.write_table(table.replace_schema_metadata({"geo": wrong}), tmp_path / "x")
-    refused(tmp_path / "x", "not a coordinate reference system")
+    refused(tmp_path / "x", "coordinate reference system {'type': '?'} is not known", "--source-crs")
+    assert read(tmp_path / "x", crs="EPSG:4326").trips().points == 2

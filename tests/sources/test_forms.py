@@ -70,6 +70,15 @@ def test_iterating_again_gives_the_same(tmp_path: Path) -> None:
     assert len(first) > 1
 
 
+def test_batches_are_about_as_large_as_asked() -> None:
+    trips = Trips.from_lists([[(0.0, 0.0)] * 3] * 100)
+    assert [part.points for part in source(trips, batch=60)] == [60] * 4 + [60]
+    many = pa.table({"tid": np.repeat(np.arange(100), 3), "x": np.zeros(300), "y": np.zeros(300)})
+    sizes = [part.points for part in source(pa.concat_tables([many.slice(i, 5) for i in range(0, 300, 5)]), batch=60)]
+    assert sum(sizes) == 300
+    assert all(60 <= size <= 66 for size in sizes[:-1])
+
+
 def test_one_moving_trajectory() -> None:
     assert coordinates(read(moving(collection=False)).trips()) == EXPECTED[:1]
 

@@ -189,6 +189,14 @@ def test_without_time_the_order_of_rows_stays() -> None:
     assert found(table, batch=100) == {(1, 1): [0.1, 0.2], (2, 1): [0.0]}
 
 
+def test_many_scattered_rows_without_time_keep_their_order() -> None:
+    place = np.arange(60_000) / 1e6
+    table = pa.table({"uid": np.arange(60_000) % 3, "tid": np.zeros(60_000, np.int64), "lon": place, "lat": place})
+    ways = found(table, batch=10_000)
+    assert len(ways) == 3
+    assert all(way == sorted(way) for way in ways.values())
+
+
 def test_only_needed_columns_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
     plain = tables.ParquetTable.batches

@@ -69,6 +69,12 @@ def test_damaged_polylines_are_refused_exactly_where_json_refuses(text: str, dat
             porto.parse(pa.array([damaged]), "a")
 
 
+def test_long_decimals_equal_json() -> None:
+    values = np.random.default_rng(0).uniform(-180, 180, (20_000, 2)).tolist()
+    x, y, _ = porto.parse(pa.array([json.dumps([point]) for point in values]), "a")
+    assert np.column_stack([x, y]).tolist() == values
+
+
 def test_usual_polylines_need_no_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(porto, "_by_json", None)
     x, _, _ = porto.parse(pa.array(["[[-8.618643,41.141412],[-8.6,41.0]]", "[[123456789.012345, 0.000000]]"]), "a")

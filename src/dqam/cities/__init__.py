@@ -6,12 +6,13 @@ Every generator gives batches of `Trips` in random order; the same seed gives th
 from dqam.cities.city import BOUNDS, city_trips, made_up_city
 from dqam.cities.network import MELBOURNE_BOUNDS, uniform_trips
 from dqam.cities.parquet import write_parquet
-from dqam.cities.porto import porto_like_trips
+from dqam.cities.porto import PORTO_BOUNDS, porto_like_trips
 from dqam.cities.roads import RoadNetwork
 
 __all__ = [
     "BOUNDS",
     "MELBOURNE_BOUNDS",
+    "PORTO_BOUNDS",
     "RoadNetwork",
     "city_trips",
     "made_up_city",

@@ -13,6 +13,7 @@ from dqam.errors import InputError
 from dqam.grid import DEGREES, transform
 from dqam.trips import Trips
 
+PORTO_BOUNDS = (-8.68, 41.11, -8.560864, 41.200044)  # 10 km x 10 km
 REACH = 300.0  # metres from a node within which an origin or destination belongs to the network
 
 

@@ -24,7 +24,8 @@ METRES_PER_DEGREE = 111_195.0  # of latitude, on a sphere of 6,371 km; good to 0
 MARGIN = 1000.0  # metres of network kept around bounds, as fastest paths leave a square and come back
 
 # OpenStreetMap's highway classes as the Porto road table numbers them, found from their counts, lengths and speed
-# limits; the speeds (km/h) are what taxis there do, stops included: routes then take as long as the recorded trips.
+# limits; the speeds (km/h) are what taxis there do, stops included: set so that the
+# median route takes as long as the recorded trip between the same places.
 HIGHWAYS = {
     0: ("motorway", 60),
     1: ("trunk", 45),

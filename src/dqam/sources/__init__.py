@@ -21,7 +21,7 @@ from dqam.sources.intake import Intake
 from dqam.sources.lines import read_lines
 from dqam.sources.points import read_points
 from dqam.sources.porto import read_polylines
-from dqam.sources.tables import Table, open_path
+from dqam.sources.tables import Table, open_path, translated
 from dqam.trips import Trips
 
 BATCH = 1 << 20  # points
@@ -59,8 +59,9 @@ def read(
     if table.geometry is not None:
         hints["geometry"] = table.geometry
     found = recognise(table.names, table.name, columns, hints)
-    declared = table.crs(found.geometry) if found.geometry else None
-    return Source(table, found, crs or declared or DEGREES, swap_axes, on_error)
+    if crs is None and found.geometry:
+        crs = table.crs(found.geometry)
+    return Source(table, found, crs or DEGREES, swap_axes, on_error)
 
 
 class Source:
@@ -93,9 +94,10 @@ class Source:
     def __iter__(self) -> Iterator[Trips]:
         intake = self._intake = self._new_intake()
         trips = 0
-        for batch in _regrouped(self._pieces(intake), self.batch):
-            trips += len(batch)
-            yield _read_only(batch)
+        with translated(self.name):  # text in Parquet, for one, is not checked before it is used
+            for batch in _regrouped(self._pieces(intake), self.batch):
+                trips += len(batch)
+                yield _read_only(batch)
         intake.finish()
         if not trips:
             left_out = ", ".join(f"{count:,} {reason}" for reason, count in intake.dropped.items())

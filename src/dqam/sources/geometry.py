@@ -25,7 +25,12 @@ _WKB_POINT = 21  # bytes: order, type, x, y
 
 def crs_name(crs: Any) -> str:
     """A short name of a CRS that a file or data frame declares; degrees on WGS 84 have one name only."""
-    known = crs if isinstance(crs, pyproj.CRS) else parse_crs(crs if isinstance(crs, str) else json.dumps(crs))
+    try:
+        known = crs if isinstance(crs, pyproj.CRS) else parse_crs(crs if isinstance(crs, str) else json.dumps(crs))
+    except InputError:
+        raise InputError(
+            f"The declared coordinate reference system {brief(crs)} is not known; give another (crs=..., --source-crs)."
+        ) from None
     if known.equals(parse_crs(DEGREES), ignore_axis_order=True) or known.to_authority() == ("OGC", "CRS84"):
         return DEGREES
     authority = known.to_authority(min_confidence=100)

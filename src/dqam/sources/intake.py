@@ -5,8 +5,6 @@ One `Intake` belongs to one iteration over a source; it also knows how far that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -21,7 +19,6 @@ EMPTY_TRIPS = "trips without points"
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-RowOf = Callable[[int], int]
 
 
 @njit(nogil=True, cache=True)
@@ -65,8 +62,8 @@ class Intake:
         """x and y of two columns as they stand in the source."""
         return (second, first) if self.swap_axes else (first, second)
 
-    def keep(self, x: Floats, y: Floats, row_of: RowOf) -> NDArray[np.bool_] | None:
-        """Which points may stay; None where all may. `row_of` gives the source's row of a point, from 1."""
+    def keep(self, x: Floats, y: Floats, first_row: int, offsets: Ints | None = None) -> NDArray[np.bool_] | None:
+        """Which points may stay; None where all may. A row of the source is a point, or a trip if there are offsets."""
         self._seen += len(x)
         if not (bad := _count_outside(x, y, *self._limits)):
             return None
@@ -74,7 +71,8 @@ class Intake:
         inside = (np.abs(x) <= limit_x) & (np.abs(y) <= limit_y)
         if not self._bad:
             i = int(np.argmin(inside))
-            self._first = f"row {row_of(i):,} ({'lon' if self._degrees else 'x'} {x[i]:.10g}, "
+            row = first_row + (i if offsets is None else int(np.searchsorted(offsets, i, side="right")) - 1)
+            self._first = f"row {row:,} ({'lon' if self._degrees else 'x'} {x[i]:.10g}, "
             self._first += f"{'lat' if self._degrees else 'y'} {y[i]:.10g})"
         self._bad += bad
         self._suspects += len(x)
@@ -86,7 +84,7 @@ class Intake:
     def sift(self, trips: Trips, first_row: int) -> Trips | None:
         """Trips of rows `first_row`, `first_row` + 1... without bad points and without empty trips; None if refused."""
         x, y = self.axes(trips.x, trips.y)
-        inside = self.keep(x, y, lambda i: first_row + int(np.searchsorted(trips.offsets, i, side="right")) - 1)
+        inside = self.keep(x, y, first_row, trips.offsets)
         if self.refused:
             return None
         time, lengths = trips.time, np.diff(trips.offsets)
@@ -107,11 +105,11 @@ class Intake:
         if not self.refused:
             return
         words = f"{self.name}: {self._bad:,} of {self._seen:,} points have invalid coordinates, first {self._first}"
-        if self._bad > self._seen / 10 and self._exchangeable > max(self._suspects / 2, self._suspects - self._bad):
+        if self._bad > self._seen / 2 and self._exchangeable > max(self._suspects / 2, self._suspects - self._bad):
             raise InputError(
                 f"{words}; latitude and longitude look swapped: exchange them with swap_axes=True (--swap-axes)."
             )
-        units = "give their CRS if they are not in degrees (crs=..., --crs), " if self._degrees else ""
+        units = "give their CRS if they are not in degrees (crs=..., --source-crs), " if self._degrees else ""
         raise InputError(f"{words}; repair them, {units}or leave them out with on_error='drop' (--on-error drop).")
 
 

@@ -40,16 +40,7 @@ def read_points(table: Table, columns: Columns, intake: Intake, batch: int) -> I
     numeric = [name for name in (columns.lon, columns.lat) if name]
     table = table.loaded(used, numeric)
     rows = _clean(table, columns, used, numeric, intake, batch)
-    for piece in _gather(_adjacent(table, keys, rows, intake, batch), len(keys), intake.crs):
-        yield _named(piece, columns, keys)
-
-
-def _named(trips: Trips, columns: Columns, keys: Sequence[str]) -> Trips:
-    """Trips whose `ids` are Arrow structs of all keys, with trip and person ids of their own."""
-    assert trips.ids is not None
-    fields = dict(zip(keys, trips.ids.flatten(), strict=True))
-    ids, persons = fields[keys[-1]], fields[columns.person] if columns.person else None
-    return Trips(trips.x, trips.y, trips.offsets, trips.time, ids, persons, trips.crs)
+    yield from _gather(_adjacent(table, keys, rows, intake, batch), len(keys), bool(columns.person), intake.crs)
 
 
 def _clean(
@@ -64,7 +55,7 @@ def _clean(
         else:
             first, second = (numbers(rows.column(name), table.name, row + 1, name) for name in numeric)
         x, y = intake.axes(first, second)
-        keep = intake.keep(x, y, lambda i, row=row: row + i + 1)  # type: ignore[misc]
+        keep = intake.keep(x, y, row + 1)
         arrays = {f"key{i}": key for i, key in enumerate(keys)}
         if columns.time:
             arrays["t"] = moments(rows.column(columns.time), table.name, row + 1)
@@ -122,24 +113,25 @@ def _adjacent(
     Where keys are integers that never fall and row group statistics show that none below some value is still to come,
     trips below that value are complete and pass at once. When the first key falls, or too much waits, nothing of what
     has not passed has a key that has: so a look at all keys tells whether the rest may stream or has to be sorted.
+    Files are ordered by person and then trip, or by trip alone; the first rows tell which key leads.
     """
-    floors = table.floors(names[0], _HELD_BATCHES * batch)
     held: list[pa.RecordBatch] = []
-    last: list[int] | None = None
+    lead, floors, last = 0, None, None
     for rows, read in points:
         held.append(rows)
-        keys = _columns_of(rows, len(names))
-        if floors is None or not all(pt.is_int64(key.type) for key in keys):
+        keys = [key.to_numpy() for key in _columns_of(rows, len(names)) if pt.is_int64(key.type)]
+        if len(keys) < len(names):
             break
         if rows.num_rows:
-            leading, final = keys[0].to_numpy(), keys[-1].to_numpy()
-            first = [leading[0], final[0]]
-            if (last is not None and first < last) or _falls(leading, final):
+            if last is None:
+                lead = -1 if _falls(keys[0], keys[-1]) else 0
+                floors = table.floors(names[lead], _HELD_BATCHES * batch)
+            leading, final = keys[lead], keys[-1 - lead]
+            if floors is None or (last is not None and (leading[0], final[0]) < last) or _falls(leading, final):
                 break
-            last = [leading[-1], final[-1]]
-        floor = floors.after(read)
-        while held:
-            cut = int(np.searchsorted(held[0].column(0).to_numpy(), floor))
+            last = leading[-1], final[-1]
+        while held and floors is not None:
+            cut = int(np.searchsorted(_columns_of(held[0], len(names))[lead].to_numpy(), floors.after(read)))
             if cut:
                 yield held[0].slice(0, cut)
             if cut < held[0].num_rows:
@@ -224,7 +216,7 @@ def _sorted(parts: Iterator[pa.RecordBatch], intake: Intake, batch: int) -> Iter
 # From rows to trips
 
 
-def _gather(parts: Iterator[pa.RecordBatch], key_count: int, crs: str) -> Iterator[Trips]:
+def _gather(parts: Iterator[pa.RecordBatch], key_count: int, has_person: bool, crs: str) -> Iterator[Trips]:
     """Whole trips; what stands between two batches becomes a `Trips` of its own, so that nothing else is copied."""
     tail: list[pa.RecordBatch] = []  # rows of one trip that may go on in the next batch
     for part in parts:
@@ -238,17 +230,17 @@ def _gather(parts: Iterator[pa.RecordBatch], key_count: int, crs: str) -> Iterat
                 tail.append(part.slice(0, cut))
                 if cut == part.num_rows:
                     continue
-            yield _as_trips(tail, np.zeros(1, np.int64), key_count, crs)
+            yield _as_trips(tail, np.zeros(1, np.int64), key_count, has_person, crs)
             part, starts = part.slice(cut), starts[starts >= cut] - cut
         last = int(starts[-1])
         if last:
-            yield _as_trips([part.slice(0, last)], starts[:-1], key_count, crs)
+            yield _as_trips([part.slice(0, last)], starts[:-1], key_count, has_person, crs)
         tail = [part.slice(last)]
     if tail:
-        yield _as_trips(tail, np.zeros(1, np.int64), key_count, crs)
+        yield _as_trips(tail, np.zeros(1, np.int64), key_count, has_person, crs)
 
 
-def _as_trips(parts: Sequence[pa.RecordBatch], starts: Ints, key_count: int, crs: str) -> Trips:
+def _as_trips(parts: Sequence[pa.RecordBatch], starts: Ints, key_count: int, has_person: bool, crs: str) -> Trips:
     rows = parts[0] if len(parts) == 1 else pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
     offsets = np.append(starts, rows.num_rows)
     x, y = rows.column("x").to_numpy(), rows.column("y").to_numpy()
@@ -257,10 +249,9 @@ def _as_trips(parts: Sequence[pa.RecordBatch], starts: Ints, key_count: int, crs
         trip = np.repeat(np.arange(len(starts)), np.diff(offsets))
         order = np.lexsort((time, trip))
         x, y, time = x[order], y[order], time[order]
-    ids = pa.StructArray.from_arrays(
-        [key.take(pa.array(starts)) for key in _columns_of(rows, key_count)], [f"key{i}" for i in range(key_count)]
-    )
-    return Trips(x, y, offsets, time, ids, None, crs)
+    firsts = [key.take(pa.array(starts)) for key in _columns_of(rows, key_count)]
+    # Keys are the person's, if there is one, then the trip's; where there is one only, it is both.
+    return Trips(x, y, offsets, time, firsts[-1], firsts[0] if has_person else None, crs)
 
 
 @njit(nogil=True, cache=True)
@@ -285,17 +276,15 @@ def _run_starts(keys: Sequence[pa.Array]) -> Ints:
 
 @njit(nogil=True, cache=True)
 def _integer_run_starts(leading: Ints, final: Ints) -> Ints:
-    # Counting first has no branch and is a small part of the time that a list that grows would take.
+    # A place is written for every row, and kept if a run starts there: so there is no branch to predict,
+    # and of the room for all rows only the part that is filled takes memory.
+    starts = np.empty(len(leading) + 1, np.int64)
+    starts[0] = 0
     runs = 1
     for i in range(1, len(leading)):
+        starts[runs] = i
         runs += int((leading[i] != leading[i - 1]) | (final[i] != final[i - 1]))
-    starts = np.zeros(runs, np.int64)
-    run = 1
-    for i in range(1, len(leading)):
-        if (leading[i] != leading[i - 1]) | (final[i] != final[i - 1]):
-            starts[run] = i
-            run += 1
-    return starts
+    return starts[:runs].copy()
 
 
 def _columns_of(rows: pa.RecordBatch, key_count: int) -> list[pa.Array]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -28,7 +29,7 @@ from dqam.sources.geometry import declared_crs, primary_column
 BLOCK = 1 << 24
 IN_MEMORY = 512 << 20
 _GZIP_RATIO = 6  # text is about so much larger than its gzip
-_BIG_ROW_GROUP = 256 << 20
+_BIG_ROW_GROUP = 512 << 20
 
 Batches = Iterator[tuple[pa.RecordBatch, float]]
 
@@ -42,7 +43,7 @@ def translated(name: str) -> Iterator[None]:
         raise
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise InputError(f"{name} is a damaged or incomplete gzip file; copy it again.") from None
-    except (pa.ArrowException, OSError, UnicodeError) as error:
+    except (pa.ArrowException, OSError, UnicodeError, csv.Error) as error:
         words = str(error)
         if "compressed stream" in words or "zlib" in words:
             raise InputError(f"{name} is a damaged or incomplete gzip file; copy it again.") from None
@@ -134,8 +135,8 @@ class CsvTable(Table):
             raise InputError(f"{self.name} is neither Parquet nor UTF-8 text; write it as one of these.")
         with translated(self.name):
             header = line.decode("utf-8-sig").rstrip("\r\n")
-        delimiter = max(",;\t", key=header.count)
-        self.names = next(csv.reader([header], delimiter=delimiter))
+            delimiter = max(",;\t", key=header.count)
+            self.names = next(csv.reader([header], delimiter=delimiter))
         self._parsing = pyarrow.csv.ParseOptions(delimiter=delimiter)
 
     def batches(self, columns: Sequence[str], rows: int, numeric: Collection[str] = ()) -> Batches:
@@ -211,8 +212,8 @@ class ParquetTable(Table):
         with translated(name):
             self._data = pyarrow.dataset.dataset([str(path) for path in paths], format="parquet")
             self._files = [fragment.metadata for fragment in self._data.get_fragments()]
+            self.names = list(self._data.schema.names)
         self._paths = list(paths)
-        self.names = list(self._data.schema.names)
         self.geometry = primary_column(self._data.schema)
         self._rows = sum(file.num_rows for file in self._files)
 
@@ -224,11 +225,13 @@ class ParquetTable(Table):
                 yield batch, done / max(self._rows, 1)
 
     def _batches(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
-        groups = (file.row_group(i) for file in self._files for i in range(file.num_row_groups))
-        if max((_bytes(group, columns) for group in groups), default=0) <= _BIG_ROW_GROUP:
+        groups = [file.row_group(i) for file in self._files for i in range(file.num_row_groups)]
+        # Encoded columns can be much smaller than their values, so both are looked at.
+        size = max((max(group.total_byte_size, 8 * len(columns) * group.num_rows) for group in groups), default=0)
+        if size <= _BIG_ROW_GROUP:
             # The scanner decodes whole row groups ahead, on all cores.
             yield from self._data.scanner(
-                columns=columns, batch_size=rows, batch_readahead=1, fragment_readahead=1
+                columns=columns, batch_size=rows, batch_readahead=2, fragment_readahead=1
             ).to_batches()
             return
         for path in self._paths:  # while this streams within a row group, in little memory
@@ -243,15 +246,19 @@ class ParquetTable(Table):
         kind = self._data.schema.field(column).type
         if not pt.is_integer(kind) or pt.is_uint64(kind):
             return None
-        groups = [file.row_group(i) for file in self._files for i in range(file.num_row_groups)]
-        smallest = []
-        for group in groups:
-            chunks = (group.column(i) for i in range(group.num_columns))
-            known = next((chunk.statistics for chunk in chunks if chunk.path_in_schema == column), None)
-            if not (known and known.has_min_max and isinstance(known.min, int)) or group.num_rows > most:
+        rows: list[int] = []
+        smallest: list[int] = []
+        for path in self._paths:
+            # DuckDB reads these, because on a damaged footer pyarrow's column metadata end the whole process.
+            query = "SELECT row_group_num_rows, stats_min_value FROM parquet_metadata(?) WHERE path_in_schema = ? "
+            try:
+                with duckdb.connect() as base:
+                    groups = base.execute(f"{query} ORDER BY row_group_id", [str(path), column]).fetchall()
+                rows += [int(count) for count, _ in groups]
+                smallest += [int(least) for _, least in groups]
+            except (duckdb.Error, TypeError, ValueError):  # no statistics
                 return None
-            smallest.append(known.min)
-        return Floors([group.num_rows for group in groups], smallest)
+        return None if max(rows, default=0) > most else Floors(rows, smallest)
 
 
 def open_path(path: Path) -> Table:
@@ -285,10 +292,3 @@ def translated_but_invalid(name: str) -> Iterator[None]:
 def _head(path: Path) -> bytes:
     with translated(path.name), path.open("rb") as file:
         return file.read(4)
-
-
-def _bytes(group: pyarrow.parquet.RowGroupMetaData, columns: Collection[str]) -> int:
-    """About the memory that a row group takes: encoded columns can be much smaller than their values."""
-    chunks = (group.column(i) for i in range(group.num_columns))
-    used = (chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns)
-    return sum(max(chunk.total_uncompressed_size, 8 * group.num_rows) for chunk in used)
