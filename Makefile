@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format benchmark clean
+.PHONY: demo test lint format benchmark audit clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dqam needs Python 3.11 or newer: make PYTHON=python3.11")'
@@ -31,6 +31,10 @@ format: .venv/ready-test
 
 benchmark: .venv/ready-test
 	$(BIN)/python -m benchmarks
+
+audit: .venv/ready
+	mkdir -p build
+	$(BIN)/dqam audit all --runs 10000 --figure build/audit.png
 
 clean:
 	rm -rf .venv build dist

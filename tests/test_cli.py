@@ -3,8 +3,10 @@
 import csv
 import gzip
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +51,8 @@ def test_count_says_json_and_only_json(trips: Path, tmp_path: Path) -> None:
     assert answer["counts"] == [1, 2, 0]
     assert answer["private"] is False
     assert answer["rectangles"][2] == [1, 1, 4, 2]
-    assert (answer["grown"], answer["cut"]) == (1, 0)
+    assert answer["asked"][2] == [1, 1, 4, 1.5]
+    assert (answer["grown"], answer["cut"]) == ([False, False, True], [False] * 3)
 
 
 def test_count_for_people_is_labelled_and_saved(trips: Path, tmp_path: Path) -> None:
@@ -61,8 +64,8 @@ def test_count_for_people_is_labelled_and_saved(trips: Path, tmp_path: Path) -> 
     assert "1 of 2 rectangles grown outward to whole cells" in done.stdout
     with output.open() as file:
         rows = list(csv.DictReader(file))
-    assert [row["count"] for row in rows] == ["1", "2"]
-    assert float(rows[0]["east"]) == 1.0
+    assert [row["exact_count_not_private"] for row in rows] == ["1", "2"]
+    assert (float(rows[0]["east"]), rows[0]["grown"], rows[1]["grown"]) == (0.9, "1", "0")
 
 
 def test_count_at_random_equals_the_library(tmp_path: Path) -> None:
@@ -135,7 +138,7 @@ POINTS = "tid,datetime,lng,lat\n"
         (POINTS + "a,2024-01-01,0.5,95\n" + 3 * "a,2024-01-01,0.5,0.5\n", [], "--on-error drop"),
         (POINTS + "a,2024-01-01,7.5,8.5\n", [], "None of the 1 points"),
         (gzip.compress(TRIPS.encode() * 50)[:-30], [], "gzip"),
-        (b"PAR1" + b"x" * 100, [], "can not be read"),
+        (b"PAR1" + b"x" * 100, [], "damaged or incomplete Parquet"),
         (TRIPS, ["--resolution", "13"], "1 to 12; got 13"),
         (TRIPS, ["--resolution", "0"], "1 to 12; got 0"),
         (TRIPS, ["--bounds", "4", "0", "0", "4"], "Did you mean 0 0 4 4"),
@@ -186,6 +189,66 @@ def test_output_that_can_not_be_written(output: str, trips: Path, tmp_path: Path
     assert list(tmp_path.iterdir()) == [trips]
 
 
+def test_inputs_are_never_replaced(trips: Path, tmp_path: Path) -> None:
+    areas = tmp_path / "areas.csv"
+    areas.write_text("west,south,east,north\n0,0,1,1\n")
+    link = tmp_path / "link.csv"
+    link.symlink_to(trips)
+    for output in (trips, areas, link):
+        done = run("count", trips, *BOUNDS, "--rectangles", areas, "-o", output)
+        assert (done.returncode, "would be replaced" in done.stderr) == (2, True)
+    assert run("generate", "city", "-n", "10", "-o", trips).returncode == 2
+    assert trips.read_text() == TRIPS
+
+
+def test_devices_and_pipes_are_refused(trips: Path) -> None:
+    done = run("count", trips, *BOUNDS, "--random", "3", "-o", "/dev/full")
+    assert (done.returncode, "is not a file but a device" in done.stderr) == (2, True)
+    done = run("inspect", "/dev/null", *BOUNDS)
+    assert (done.returncode, "not a file but a pipe" in done.stderr) == (2, True)
+
+
+def test_a_table_of_persons_alone_is_noted(tmp_path: Path) -> None:
+    path = tmp_path / "persons.csv"
+    path.write_text("user_id,tracked_at,longitude,latitude\na,2024-01-01 00:00:00,0.5,0.5\na,2024-01-03,2.5,0.5\n")
+    assert "no trip ids: all points of a user_id are one trip" in run("inspect", path, *BOUNDS).stderr.replace(
+        "\n", " "
+    )
+
+
+def test_nothing_stays_when_the_command_is_ended(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from dqam.cli import main; main()", "generate", "city", "-n", "2000000"]
+    for ending in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        process = subprocess.Popen([*command, "-o", str(tmp_path / "big.parquet")], stderr=subprocess.DEVNULL)
+        while not list(tmp_path.iterdir()):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(ending)
+        assert process.wait(30) in (143, 129, 130)
+        assert list(tmp_path.iterdir()) == []
+
+
 def test_rectangles_are_asked_for_in_one_way(trips: Path) -> None:
     assert "in one way" in run("count", trips, *BOUNDS).stderr
     assert run("count", trips, *BOUNDS, "--random", "2", "--rectangle", "0", "0", "1", "1").returncode == 2
+
+
+def test_audit_exits_with_1_when_a_mechanism_is_above_its_claim(tmp_path: Path) -> None:
+    figure = tmp_path / "audit.png"
+    done = run("audit", "laplace", "--runs", "300", "--figure", figure)
+    assert done.returncode == 0, done.stderr
+    assert "below its claim" in done.stdout
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    done = run("audit", "fault-half-noise", "--runs", "1000", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["failed"] == ["fault-half-noise"]
+
+
+def test_audit_of_a_callable_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def leak(trips, rng):\n    return len(trips)\n")
+    command = [sys.executable, "-c", "from dqam.cli import main; main()", "audit", "mine:leak", "--runs", "200"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    for name, says in (("mine", "is not known"), ("nowhere:f", "can not be imported")):
+        done = run("audit", name)
+        assert (done.returncode, says in done.stderr) == (2, True)

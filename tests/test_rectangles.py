@@ -117,7 +117,7 @@ def test_geojson_is_in_degrees_whatever_the_grid(tmp_path: Path) -> None:
         ("west,south,east,north\n0,0,x,1\n", "not a number"),
         ("west,south,east,north\n0,0,1\n", "not a CSV file of rectangles"),
         ("west,south,east,north\n0,0,1,1\n3,0,2,1\n", "areas: rectangle 2 .* upside down"),
-        ("{", "not valid GeoJSON"),
+        ("{", "is not GeoJSON"),
         ('{"type": "FeatureCollection", "features": []}', "no rectangles"),
         ('{"type": "Polygon", "coordinates": [[[0,0],[1,0],[1,1],[0,0]]]}', "Feature 1 .* not a rectangle"),
         ('{"type": "Point", "coordinates": [0, 0]}', "not a rectangle"),

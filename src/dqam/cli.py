@@ -1,17 +1,21 @@
 """The `dqam` command.
 
 Words, tables and progress go to standard error or, where they are the answer, to standard output; with --json
-standard output is exactly one JSON object. Exit codes: 0 done, 1 a check failed, 2 bad input or usage.
+standard output is exactly one JSON object. Exit codes: 0 done, 1 a check failed, 2 bad input or usage,
+3 budget refused.
 """
 
 from __future__ import annotations
 
 import csv
+import importlib
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,9 +29,13 @@ import dqam
 from dqam import cities, maps
 from dqam.counting import count_distinct
 from dqam.errors import InputError
-from dqam.files import replacing
+from dqam.files import replacing, writable
 from dqam.grid import DEGREES, Grid
 from dqam.histogram import SpatialHistogram
+from dqam.privacy.audit import audit as run_audit
+from dqam.privacy.audited import AUDITED, Audited
+from dqam.privacy.budget import BudgetError, parse_epsilon
+from dqam.privacy.figure import draw_audit
 from dqam.rectangles import HEADER, Snapped, random_rectangles, read_rectangles, snap
 from dqam.sources import Source, read
 from dqam.trips import Trips
@@ -42,24 +50,28 @@ answers = Console(highlight=False)
 
 def main() -> NoReturn:
     """Run the command line; bad input is one sentence on standard error and exit code 2."""
+    for name, code in (("SIGTERM", 143), ("SIGHUP", 129)):  # unwind, so that no temporary file stays
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda *_, code=code: sys.exit(code))
     try:
         cli.main(prog_name="dqam", standalone_mode=False)
     except click.exceptions.Abort:
+        words.print("Stopped; nothing was written.")
         sys.exit(130)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except InputError as error:
         words.print(f"[bold red]Error:[/] {_plain(error)}", soft_wrap=True)
-        sys.exit(2)
+        sys.exit(3 if isinstance(error, BudgetError) else 2)
     except OSError as error:
         words.print(f"[bold red]Error:[/] {_plain(error)}", soft_wrap=True)
         sys.exit(2)
     sys.exit(0)
 
 
-def _plain(error: Exception) -> str:
-    """The error's words, with nothing in them taken as markup."""
+def _plain(error: Exception | str) -> str:
+    """The words, with nothing in them taken as markup."""
     return str(error).replace("[", r"\[")
 
 
@@ -130,6 +142,9 @@ def reads_trips(command: Callable[..., Any]) -> Callable[..., Any]:
                 raise InputError(f"--column wants ROLE=NAME, like --column trip=ride_id; got {column!r}.")
             roles[role] = name
         source = read(file, columns=roles or None, crs=source_crs, swap_axes=swap_axes, on_error=on_error)
+        for output in (options.get("output"), options.get("picture")):
+            if output is not None:
+                writable(output, file, options.get("rectangles"))
         command(source=source, grid=grid, gap=gap, **options)
 
     for decorate in (
@@ -174,7 +189,7 @@ def reads_trips(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def say_not_private(console: Console) -> None:
     """The label of everything exact."""
-    console.print(f"[bold red]{NOT_PRIVATE}[/]", soft_wrap=True)
+    console.print(f"[bold red]{NOT_PRIVATE}[/]")
 
 
 @cli.command()
@@ -238,7 +253,9 @@ def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, a
     table.add_row("pieces", f"{seen['pieces']:,} (one for each time a trip is on the grid)")
     table.add_row("visits", f"{seen['visits']:,} ({seen['visits'] / max(1, seen['trips on the grid']):.1f} a trip)")
     answers.print(table)
-    answers.print(maps.sketch(histogram.faces, grid), markup=False)
+    answers.print(maps.sketch(histogram.faces, grid, min(64, answers.width)), markup=False)
+    answers.print("Visits of cells, darker where more (by the logarithm); north is up.")
+    _say_notes(source)
     if picture:
         words.print(f"Map saved as {picture}", markup=False)
 
@@ -289,9 +306,10 @@ def count(
             {
                 "counts": counts.tolist(),
                 "private": False,
+                "asked": asked.asked.tolist(),
                 "rectangles": asked.bounds.tolist(),
-                "grown": int(asked.grown.sum()),
-                "cut": int(asked.cut.sum()),
+                "grown": asked.grown.tolist(),
+                "cut": asked.cut.tolist(),
                 "dropped": source.dropped,
             }
         )
@@ -303,20 +321,26 @@ def count(
         table.add_row(*(f"{side:.6f}" for side in sides), f"{number:,}")
     answers.print(table)
     if len(counts) > SHOWN:
-        where = f"all are in {output}" if output else "save them with -o FILE"
-        answers.print(f"... and {len(counts) - SHOWN:,} more; {where}", markup=False)
+        answers.print(f"... and {len(counts) - SHOWN:,} more{'' if output else '; save them with -o FILE'}")
+    if output:
+        words.print(f"Saved as {output}", markup=False)
     for reason, number in source.dropped.items():
         words.print(f"Dropped: {number:,} {reason}")
+    _say_notes(source)
 
 
 def save_counts(path: Path, rectangles: Snapped, counts: np.ndarray[Any, Any]) -> None:
-    """A CSV file of west, south, east, north and count, one row a rectangle, as they were answered."""
+    """A CSV file, one row a rectangle: as it was asked, its exact count, and whether it was grown or cut for that."""
     with replacing(path) as temporary, temporary.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow([*HEADER, "count"])
-        writer.writerows(
-            [*sides, number] for sides, number in zip(rectangles.bounds.tolist(), counts.tolist(), strict=True)
-        )
+        writer.writerow([*HEADER, "exact_count_not_private", "grown", "cut"])
+        rows = zip(rectangles.asked.tolist(), counts.tolist(), rectangles.grown, rectangles.cut, strict=True)
+        writer.writerows([*sides, number, int(grown), int(cut)] for sides, number, grown, cut in rows)
+
+
+def _say_notes(source: Source) -> None:
+    for note in source.notes:
+        words.print(f"[yellow]Note:[/] {_plain(note)}")
 
 
 def _print_json(value: dict[str, Any]) -> None:
@@ -342,15 +366,29 @@ def generate_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--output", "-o", type=click.Path(path_type=Path), required=True, help="The Parquet file to write."
         ),
-        click.option("--seed", type=int, default=0, show_default=True),
-        click.option("--trips", "-n", type=click.IntRange(min=1), default=20_000, show_default=True),
+        click.option("--overwrite", is_flag=True, help="Replace the file if there is one."),
+        click.option(
+            "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another seed, other trips."
+        ),
+        click.option(
+            "--trips",
+            "-n",
+            type=click.IntRange(min=1),
+            default=20_000,
+            show_default=True,
+            help="How many trips to make.",
+        ),
     ):
         command = option(command)
     return command
 
 
-def save_trips(batches: Iterable[Trips], path: Path, total: int, bounds: tuple[float, ...], as_json: bool) -> None:
+def save_trips(
+    batches: Iterable[Trips], path: Path, total: int, bounds: tuple[float, ...], overwrite: bool, as_json: bool
+) -> None:
     """Write generated trips and say how to go on."""
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} exists; give another name, or --overwrite to replace it.")
     with progress_of(f"Generating {total:,} trips") as show:
         points = cities.write_parquet(batches, path, total, lambda done, of: show(done / of))
     if as_json:
@@ -363,13 +401,13 @@ def save_trips(batches: Iterable[Trips], path: Path, total: int, bounds: tuple[f
 
 @generate.command()
 @generate_options
-def city(trips: int, seed: int, output: Path, as_json: bool) -> None:
+def city(trips: int, seed: int, output: Path, overwrite: bool, as_json: bool) -> None:
     """Trips through a made-up city: streets, arterials, a river with bridges, several centres.
 
     \b
       dqam generate city -n 20000 -o city.parquet
     """
-    save_trips(cities.city_trips(trips, seed), output, trips, cities.BOUNDS, as_json)
+    save_trips(cities.city_trips(trips, seed), output, trips, cities.BOUNDS, overwrite, as_json)
 
 
 @generate.command()
@@ -405,6 +443,7 @@ def network(
     trips: int,
     seed: int,
     output: Path,
+    overwrite: bool,
     as_json: bool,
 ) -> None:
     """Trips between uniform origins and destinations on a road network (MELB-CAR of the paper).
@@ -414,7 +453,7 @@ def network(
     """
     roads = cities.RoadNetwork.from_tables(nodes, links, bounds)
     batches = cities.uniform_trips(roads, bounds, trips, seed, units=units, interval=interval)
-    save_trips(batches, output, trips, bounds, as_json)
+    save_trips(batches, output, trips, bounds, overwrite, as_json)
 
 
 @generate.command()
@@ -423,7 +462,7 @@ def network(
     "--sample", type=click.Path(path_type=Path), required=True, help="Trips whose origins and destinations to resample."
 )
 @generate_options
-def porto(roads: Path, sample: Path, trips: int, seed: int, output: Path, as_json: bool) -> None:
+def porto(roads: Path, sample: Path, trips: int, seed: int, output: Path, overwrite: bool, as_json: bool) -> None:
     """Porto-like trips: origins and destinations of a sample, resampled and jittered, routed on Porto's roads.
 
     \b
@@ -431,15 +470,24 @@ def porto(roads: Path, sample: Path, trips: int, seed: int, output: Path, as_jso
     """
     network = cities.RoadNetwork.from_lines(roads)
     batches = cities.porto_like_trips(network, read(sample).trips(), trips, seed)
-    save_trips(batches, output, trips, cities.PORTO_BOUNDS, as_json)
+    save_trips(batches, output, trips, cities.PORTO_BOUNDS, overwrite, as_json)
 
 
 @cli.command()
-@click.option("--output", "-o", type=click.Path(path_type=Path), default=Path("dqam-demo"), show_default=True)
-@click.option("--trips", "-n", type=click.IntRange(min=1), default=20_000, show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    default=Path("dqam-demo"),
+    show_default=True,
+    help="The folder to write to.",
+)
+@click.option("--trips", "-n", type=click.IntRange(min=1), default=20_000, show_default=True, help="How many trips.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another seed, other trips.")
 def demo(output: Path, trips: int, seed: int) -> None:
     """Generate a city, lay its trips on a grid, count 16,000 rectangles exactly and draw the map."""
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{output} is a file; give a folder for the demo to write to.")
     output.mkdir(parents=True, exist_ok=True)
     file, table, picture = output / "city.parquet", output / "counts.csv", output / "map.png"
     grid = Grid.over(cities.BOUNDS, resolution=8)
@@ -451,14 +499,16 @@ def demo(output: Path, trips: int, seed: int) -> None:
         asked = Snapped.of(random_rectangles(grid, 16_000, np.random.default_rng(seed)), grid)
         counts = count_distinct(walks, asked.cells, grid)
     save_counts(table, asked, counts)
-    maps.draw(
-        histogram.faces,
-        grid,
-        picture,
-        title=f"A made-up city: visits of {walks.on_grid:,} generated trips",
-        note="Exact, not private; the trips are generated.",
-        unit="visits",
-    )
+    drawn = find_spec("matplotlib") is not None
+    if drawn:
+        maps.draw(
+            histogram.faces,
+            grid,
+            picture,
+            title=f"A made-up city: visits of {walks.on_grid:,} generated trips",
+            note="Exact, not private; the trips are generated.",
+            unit="visits",
+        )
     overcount = np.abs(histogram.answers(asked.cells) - counts).mean()
     answers.print(maps.sketch(histogram.faces, grid), markup=False)
     answers.print(f"{walks.on_grid:,} trips, {len(walks.cells):,} visits on {grid}", soft_wrap=True)
@@ -466,5 +516,88 @@ def demo(output: Path, trips: int, seed: int) -> None:
     answers.print(
         f"The spatial histogram alone counts a trip again when it returns: off by {overcount:,.0f} on average."
     )
+    answers.print("Exact answers are not private; these trips are generated.")
     for label, path in (("map", picture), ("counts", table), ("trips", file)):
-        answers.print(f"{label:>7}: {path}", markup=False, soft_wrap=True)
+        if path.exists():
+            answers.print(f"{label:>7}: {path}", markup=False, soft_wrap=True)
+    if not drawn:
+        words.print("No map was drawn: that needs matplotlib (pip install 'dqam[plot]').", markup=False)
+
+
+@cli.command()
+@click.argument("mechanisms", nargs=-1, required=True, metavar="MECHANISM...")
+@click.option("--epsilon", type=float, default=1.0, show_default=True, help="What the mechanism claims.")
+@click.option("--runs", type=int, default=10_000, show_default=True, help="Runs on each of two neighbouring data sets.")
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the bound, for all pairs together.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--figure", type=click.Path(path_type=Path), help="Save a chart of the bounds.")
+@json_option
+def audit(
+    mechanisms: tuple[str, ...],
+    epsilon: float,
+    runs: int,
+    confidence: float,
+    seed: int,
+    figure: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure a lower bound on the epsilon of a MECHANISM, end to end, on neighbouring data chosen to hurt.
+
+    A bound above the claim proves a fault: the exit code is then 1. With `all` the mechanisms that are broken on
+    purpose (fault-...) have to be caught, and it is 1 if one is not.
+
+    \b
+      dqam audit privtree --epsilon 0.5
+      dqam audit all --figure audit.png           everything, and the faults that must be caught
+      dqam audit mymodule:mechanism --epsilon 2   your own f(trips, rng) -> outcome
+
+    \b
+    Known: {known}
+    """
+    claimed = parse_epsilon(epsilon)
+    everything = mechanisms == ("all",)
+    chosen = {name: _audited(name) for name in (AUDITED if everything else mechanisms)}
+    rows, results = [], []
+    for name, audited in chosen.items():
+        with progress_of(f"Auditing {name}") as show:
+            result = run_audit(audited.make(claimed), audited.pairs, runs, confidence, seed, show)
+        worst = max(result.findings, key=lambda finding: finding.epsilon)
+        rows.append((name, result.epsilon, audited.sound))
+        results.append({"mechanism": name, "epsilon_hat": result.epsilon, "pair": worst.pair, "event": worst.event})
+    failed = [name for name, bound, sound in rows if (bound > epsilon) == (sound or not everything)]
+    note = f"eps = {epsilon:g}, {runs:,} runs a side, confidence {confidence:g}, seed {seed}"
+    if figure:
+        draw_audit(rows, epsilon, note, figure)
+    if as_json:
+        _print_json({"epsilon": epsilon, "runs": runs, "confidence": confidence, "audits": results, "failed": failed})
+    else:
+        table = Table(
+            "Mechanism", "Measured", "Verdict", "Most telling event", title=f"Audit, {note}", title_justify="left"
+        )
+        for (name, bound, sound), result_row in zip(rows, results, strict=True):
+            verdict = "[red]above its claim[/]" if bound > epsilon else "[green]below its claim[/]"
+            if not sound and everything:
+                verdict = "[green]caught[/]" if bound > epsilon else "[red]not caught[/]"
+            table.add_row(name, f"{bound:.3f}", verdict, f"{result_row['event']} ({result_row['pair']})")
+        answers.print(table)
+    if failed:
+        words.print(f"[bold red]Failed:[/] {', '.join(failed)}", soft_wrap=True)
+        sys.exit(1)
+
+
+audit.help = (audit.help or "").replace("{known}", "all, " + ", ".join(AUDITED))
+
+
+def _audited(name: str) -> Audited:
+    """A mechanism by its name, or any callable as module:function."""
+    if name in AUDITED:
+        return AUDITED[name]
+    module, colon, function = name.partition(":")
+    if not colon:
+        raise InputError(f"{name!r} is not known; audit one of {', '.join(AUDITED)}, or module:function.")
+    sys.path.insert(0, "")
+    try:
+        mechanism = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"{name} can not be imported ({error}); give module:function.") from None
+    return Audited(name, lambda _: mechanism)

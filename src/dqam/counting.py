@@ -35,22 +35,27 @@ class _Sides(NamedTuple):
     rectangle: NDArray[np.int32]
 
 
-def count_distinct(walks: Walks | Iterable[Walks], rectangles: NDArray[np.int64], grid: Grid) -> NDArray[np.int64]:
-    """The number of distinct trips of `walks` that visit each rectangle of cells: int64[m]."""
+def count_distinct(
+    walks: Walks | Iterable[Walks], rectangles: NDArray[np.int64], grid: Grid, keep: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
+    """The number of distinct trips of `walks` that visit each rectangle of cells: int64[m].
+
+    With `keep`, bool[n], only those trips count.
+    """
     rectangles = check_rectangles(rectangles, grid)
     counts = np.zeros(len(rectangles), np.int64)
     for batch in [walks] if isinstance(walks, Walks) else walks:
         for start in range(0, len(rectangles), TILE):
-            counts[start : start + TILE] += _count_tile(batch, rectangles[start : start + TILE])
+            counts[start : start + TILE] += _count_tile(batch, rectangles[start : start + TILE], keep)
     return counts
 
 
-def _count_tile(walks: Walks, rectangles: NDArray[np.int64]) -> NDArray[np.int64]:
+def _count_tile(walks: Walks, rectangles: NDArray[np.int64], keep: NDArray[np.bool_] | None) -> NDArray[np.int64]:
     rows, columns = walks.grid.shape
     sides = _sides(rectangles, rows, columns)
     pieces = np.diff(walks.trips)
     # trips with many pieces share blocks, since each block makes as many rounds as its trips have pieces
-    order = np.flatnonzero(pieces)
+    order = np.flatnonzero(pieces if keep is None else pieces * keep)
     order = order[np.argsort(pieces[order], kind="stable")]
     blocks = -(-len(order) // TRIPS)
     rectangles = rectangles.astype(np.int32)

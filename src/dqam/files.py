@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dqam.errors import InputError
 
 
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside `path` to write to; it takes the name `path` when all went well, else it goes away."""
-    target = Path(path)
+def writable(path: str | os.PathLike[str], *inputs: str | os.PathLike[str] | None) -> Path:
+    """The file that `path` leads to, if it may be written and is none of `inputs`; else an `InputError`."""
+    target = Path(path).resolve()
     if not target.parent.is_dir():
         raise InputError(f"There is no folder {target.parent} to write {target.name} to; make it first.")
     if target.is_dir():
-        raise InputError(f"{target} is a folder; give the name of a file to write.")
+        raise InputError(f"{path} is a folder; give the name of a file to write.")
+    if target.exists() and not target.is_file():
+        raise InputError(f"{path} is not a file but a device or a pipe; give the name of a file to write.")
+    for source in inputs:
+        if source is not None and target.exists() and os.path.exists(source) and target.samefile(source):
+            raise InputError(f"{path} is read by this command and would be replaced; give another name to write to.")
+    return target
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary path beside `path` to write to; it takes the name `path` when all went well, else it goes away."""
+    target = writable(path)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.part{target.suffix}")
     try:
         yield temporary
@@ -25,4 +36,5 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     except OSError as error:
         raise InputError(f"{target} can not be written ({error.strerror or error}); choose another place.") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)

@@ -75,6 +75,11 @@ class Grid:
         object.__setattr__(self, "bounds", bounds)
         if not np.isfinite(bounds).all():
             raise InputError(f"Bounds must be finite numbers; got {_spell(bounds)}.")
+        if is_degrees(self.crs) and west > 0 > east and south < north:
+            raise InputError(
+                f"Bounds in degrees can not cross the 180th meridian; got {_spell(bounds)}. "
+                "Give them in a projected CRS instead."
+            )
         if west >= east or south >= north:
             raise InputError(
                 f"Bounds are west south east north with west < east and south < north; got {_spell(bounds)}. "

@@ -42,7 +42,8 @@ def check_rectangles(rectangles: NDArray[np.int64], grid: Grid) -> NDArray[np.in
     rectangles = np.asarray(rectangles)
     if rectangles.ndim != 2 or rectangles.shape[1] != 4 or rectangles.dtype.kind not in "iu":
         raise InputError(
-            f"Rectangles are whole numbers of shape (m, 4); got {rectangles.dtype} of shape {rectangles.shape}."
+            f"Rectangles of cells are whole numbers of shape (m, 4); got {rectangles.dtype} of shape "
+            f"{rectangles.shape}. Coordinates become cells by dqam.rectangles.snap."
         )
     west, south, east, north = rectangles.T
     bad = (west < 0) | (west >= east) | (east > grid.columns) | (south < 0) | (south >= north) | (north > grid.rows)
@@ -59,12 +60,14 @@ def check_rectangles(rectangles: NDArray[np.int64], grid: Grid) -> NDArray[np.in
 class Snapped:
     """Rectangles asked in coordinates, grown outward to whole cells and cut at the grid's bounds.
 
+    asked    float64[m, 4], as they were given
     cells    int64[m, 4], in grid lines
     bounds   float64[m, 4], the same in the grid's CRS: what is really answered
     grown    bool[m], where a side moved outward to the next grid line
     cut      bool[m], where a part lay outside the grid
     """
 
+    asked: NDArray[np.float64]
     cells: NDArray[np.int64]
     bounds: NDArray[np.float64]
     grown: NDArray[np.bool_]
@@ -74,7 +77,8 @@ class Snapped:
     def of(cls, cells: NDArray[np.int64], grid: Grid) -> Snapped:
         """Rectangles that were given in cells."""
         nowhere = np.zeros(len(cells), np.bool_)
-        return cls(cells, _bounds(cells, grid), nowhere, nowhere)
+        bounds = _bounds(cells, grid)
+        return cls(bounds, cells, bounds, nowhere, nowhere)
 
     def __str__(self) -> str:
         """What was done to the rectangles, for people."""
@@ -104,7 +108,7 @@ def snap(bounds: NDArray[np.float64], grid: Grid, crs: str | None = None, name: 
     low = np.clip(cells[:, :2], 0, sizes - 1)
     high = np.clip(np.maximum(cells[:, 2:], low + 1), None, sizes)
     cells = np.concatenate([low, high], axis=1).astype(np.int64)
-    return Snapped(cells, _bounds(cells, grid), grown, cut)
+    return Snapped(bounds, cells, _bounds(cells, grid), grown, cut)
 
 
 def _bounds(cells: NDArray[np.int64], grid: Grid) -> NDArray[np.float64]:
@@ -172,9 +176,15 @@ def _geojson(content: bytes, name: str) -> NDArray[np.float64]:
     try:
         shapes = shapely.get_parts(shapely.from_geojson(content))
     except shapely.errors.GEOSException:
-        raise InputError(f"{name} is not valid GeoJSON; check it with a GIS, or give a CSV file.") from None
+        raise InputError(
+            f"{name} is not GeoJSON with a geometry in every feature; check it with a GIS, or give CSV."
+        ) from None
     if not len(shapes):
         raise InputError(f"{name} holds no rectangles; add a feature for each.")
+    single = (shapely.get_type_id(shapes) == shapely.GeometryType.MULTIPOLYGON) & (
+        shapely.get_num_geometries(shapes) == 1
+    )
+    shapes[single] = shapely.get_geometry(shapes[single], 0)
     bounds = shapely.bounds(shapes)
     filled = np.isclose(shapely.area(shapely.box(*bounds.T)), shapely.area(shapes), rtol=1e-6, atol=0)
     odd = (shapely.get_type_id(shapes) != shapely.GeometryType.POLYGON) | ~filled

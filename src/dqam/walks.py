@@ -49,18 +49,20 @@ class Gap:
     @classmethod
     def parse(cls, text: str) -> Gap:
         """A gap from words like '120s', '500m' or '2km'."""
-        match = re.fullmatch(r"\s*([0-9.]+)\s*(s|min|m|km)\s*", text)
+        match = re.fullmatch(r"\s*([0-9.]+)\s*(s|min|h|m|km)\s*", text)
         try:
             value = float(match[1]) if match else math.nan
         except ValueError:
             value = math.nan
         if match is None or math.isnan(value):
-            raise InputError(f"A gap is a number with its unit (120s, 5min, 500m, 2km); got {text!r}.")
+            raise InputError(f"A gap is a number with its unit (120s, 5min, 1h, 500m, 2km); got {text!r}.")
         match match[2]:
             case "s":
                 return cls(seconds=value)
             case "min":
                 return cls(seconds=60 * value)
+            case "h":
+                return cls(seconds=3600 * value)
             case "m":
                 return cls(metres=value)
             case _:
@@ -170,6 +172,8 @@ _NO_COUNTS = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 def walk(trips: Trips, grid: Grid, gap: Gap | None = None) -> Walks:
     """Lay `trips` on `grid`; cut them where the GPS was silent for longer than `gap`."""
+    if not isinstance(trips, Trips):
+        raise InputError(f"Walks are laid from trips, and this is a {type(trips).__name__}; read it with dqam.read.")
     gap = gap or Gap()
     if math.isfinite(gap.seconds) and trips.time is None:
         raise InputError("A gap in seconds needs points with a time, and these have none; give it in metres.")
@@ -210,7 +214,8 @@ def _refuse_swapped(trips: Trips, grid: Grid, name: str) -> None:
     if inside(x, y) < len(x) / 2 < inside(y, x):
         raise InputError(
             f"Latitude and longitude of {name} look swapped: with x and y exchanged most points lie within the "
-            "bounds. Read it with --swap-axes (swap_axes=True)."
+            f"bounds. Read it with --swap-axes (swap_axes=True), unless it is the bounds {grid.bounds} that are not "
+            "west south east north."
         )
 
 

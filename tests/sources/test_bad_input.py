@@ -76,9 +76,9 @@ def test_damaged_parquet(tmp_path: Path) -> None:
     frame["lat"] += np.random.default_rng(0).random(len(frame))
     frame["tid"] = np.arange(len(frame))
     whole = to(tmp_path / "whole", frame.to_parquet).read_bytes()
-    refused(text(tmp_path / "a", whole[: len(whole) // 2]), "a can not be read", "write the file again")
-    refused(text(tmp_path / "b", whole[:-8] + b"\1\2\3\4PAR1"), "b can not be read")
-    refused(text(tmp_path / "c", b"PAR1"), "c can not be read")
+    refused(text(tmp_path / "a", whole[: len(whole) // 2]), "a is a damaged or incomplete Parquet file")
+    refused(text(tmp_path / "b", whole[:-8] + b"\1\2\3\4PAR1"), "b is a damaged")
+    refused(text(tmp_path / "c", b"PAR1"), "c is a damaged")
     page = pq.read_metadata(tmp_path / "whole").row_group(0).column(3).data_page_offset
     refused(text(tmp_path / "d", whole[:page] + b"\xff" * 50 + whole[page + 50 :]), "d can not be read")
 

@@ -204,3 +204,15 @@ def test_unknown_roles_and_columns() -> None:
         read(point_frame(), columns={"longitude": "lng"})
     with pytest.raises(InputError, match="no column 'east' for lon; it has uid, tid, datetime, lat, lng"):
         read(point_frame(), columns={"lon": "east"})
+
+
+def test_lines_with_the_same_trip_id_in_two_rows_are_refused(tmp_path):
+    lines = ["LINESTRING (0 0, 1 1)", "LINESTRING (1 1, 2 2)"]
+    for ids, twice in ((["a", "a"], True), (["a", "b"], False)):
+        path = tmp_path / "lines.csv"
+        path.write_text("trip_id,geometry\n" + "".join(f'{i},"{line}"\n' for i, line in zip(ids, lines, strict=True)))
+        if twice:
+            with pytest.raises(InputError, match="several rows with the same trip_id"):
+                read(path).trips()
+        else:
+            assert len(read(path).trips()) == 2

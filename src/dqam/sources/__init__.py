@@ -91,6 +91,17 @@ class Source:
         """What the latest iteration has left out: reason -> count."""
         return self._intake.dropped
 
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know of how the source is read."""
+        columns = self._columns
+        if isinstance(self._table, Trips) or columns.polyline or columns.trip or not columns.person:
+            return []
+        return [
+            f"{self.name} has no trip ids: all points of a {columns.person} are one trip. Name the trips "
+            "(--column trip=NAME), or cut where the GPS was silent (--max-gap 30min)."
+        ]
+
     def __iter__(self) -> Iterator[Trips]:
         intake = self._intake = self._new_intake()
         trips = 0

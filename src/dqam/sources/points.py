@@ -170,14 +170,15 @@ def _is_contiguous(table: Table, names: Sequence[str], batch: int) -> bool:
         part = pa.record_batch({f"key{i}": key.take(starts) for i, key in enumerate(keys)})
         if runs and _key_at(runs[-1], -1, len(names)) == _key_at(part, 0, len(names)):
             part = part.slice(1)
-        if not _are_distinct([part]):  # scattered rows mostly show at once
+        if not are_distinct([part]):  # scattered rows mostly show at once
             return False
         if part.num_rows:
             runs.append(part)
-    return _are_distinct(runs)
+    return are_distinct(runs)
 
 
-def _are_distinct(parts: Sequence[pa.RecordBatch]) -> bool:
+def are_distinct(parts: Sequence[pa.RecordBatch]) -> bool:
+    """Whether no two rows of all parts are equal."""
     if not parts:
         return True
     table = pa.Table.from_batches(parts)

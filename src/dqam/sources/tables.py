@@ -35,8 +35,8 @@ Batches = Iterator[tuple[pa.RecordBatch, float]]
 
 
 @contextmanager
-def translated(name: str) -> Iterator[None]:
-    """Turn what Arrow and the system say about unreadable data into one sentence for the user."""
+def translated(name: str, verdict: str | None = None) -> Iterator[None]:
+    """Turn what Arrow and the system say about unreadable data into one sentence, or into `verdict`."""
     try:
         yield
     except MemoryError:
@@ -47,6 +47,8 @@ def translated(name: str) -> Iterator[None]:
         words = str(error)
         if "compressed stream" in words or "zlib" in words:
             raise InputError(f"{name} is a damaged or incomplete gzip file; copy it again.") from None
+        if verdict is not None:
+            raise InputError(f"{name} {verdict}") from None
         reason = words.splitlines()[0][:160].rstrip(". ") if words else type(error).__name__
         raise InputError(f"{name} can not be read ({reason}); check or write the file again.") from None
 
@@ -209,7 +211,7 @@ class ParquetTable(Table):
 
     def __init__(self, name: str, paths: Sequence[Path]) -> None:
         self.name = name
-        with translated(name):
+        with translated(name, "is a damaged or incomplete Parquet file; copy or write it again."):
             self._data = pyarrow.dataset.dataset([str(path) for path in paths], format="parquet")
             self._files = [fragment.metadata for fragment in self._data.get_fragments()]
             self.names = list(self._data.schema.names)
@@ -264,12 +266,14 @@ class ParquetTable(Table):
 def open_path(path: Path) -> Table:
     """The table in a file or folder, whatever it is called."""
     if path.is_dir():
-        paths = sorted(child for child in path.rglob("*") if child.is_file() and _head(child) == b"PAR1")
+        paths = sorted(child for child in path.iterdir() if child.is_file() and _head(child) == b"PAR1")
         if not paths:
             raise InputError(f"{path} is a folder with no Parquet files in it; give a file or another folder.")
-        return ParquetTable(path.name, paths)
+        return ParquetTable(path.resolve().name, paths)
     if not path.exists():
         raise InputError(f"{path} does not exist; check the path.")
+    if not path.is_file():
+        raise InputError(f"{path} is not a file but a pipe or a device; save what comes from it and give that file.")
     head = _head(path)
     if not head:
         raise InputError(f"{path.name} is empty (0 bytes); give a file with data.")

@@ -1,0 +1,73 @@
+"""Partitions of a grid into rectangles, and the quadtree that they come from.
+
+The quadtree works for any rows x columns: at depth d the node (i, j) holds the rows floor(i rows / 2^d) up to
+floor((i + 1) rows / 2^d), and columns alike, so that four children make up their parent exactly. Where a side has
+one cell left its children along that side are empty, and are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Disjoint rectangles of cells that cover a grid of rows x columns exactly.
+
+    regions  int64[k, 4], grid lines (west, south, east, north)
+    """
+
+    rows: int
+    columns: int
+    regions: Integers
+
+    def __post_init__(self) -> None:
+        if (self.labels < 0).any() or self.sizes.sum() != self.rows * self.columns:
+            raise ValueError(f"{len(self.regions)} regions do not cover {self.rows} x {self.columns} cells once each.")
+
+    def __len__(self) -> int:
+        return len(self.regions)
+
+    @classmethod
+    def whole(cls, rows: int, columns: int) -> Partition:
+        """One region."""
+        return cls(rows, columns, np.array([[0, 0, columns, rows]], np.int64))
+
+    @cached_property
+    def labels(self) -> NDArray[np.int32]:
+        """int32[rows, columns]: the region of each cell."""
+        labels = np.full((self.rows, self.columns), -1, np.int32)
+        for i, (west, south, east, north) in enumerate(self.regions.tolist()):
+            labels[south:north, west:east] = i
+        return labels
+
+    @property
+    def sizes(self) -> Integers:
+        """int64[k]: the cells of each region."""
+        return (self.regions[:, 2] - self.regions[:, 0]) * (self.regions[:, 3] - self.regions[:, 1])
+
+
+def quadtree_depth(rows: int, columns: int) -> int:
+    """The depth at which every node is one cell."""
+    return (max(rows, columns) - 1).bit_length()
+
+
+def node_bounds(depth: int, nodes: Integers, rows: int, columns: int) -> Integers:
+    """Grid lines of quadtree nodes (row, column) of one depth: int64[k, 4]; empty nodes have a side of length 0."""
+    south, west = nodes[:, 0] * rows >> depth, nodes[:, 1] * columns >> depth
+    north, east = (nodes[:, 0] + 1) * rows >> depth, (nodes[:, 1] + 1) * columns >> depth
+    return np.stack([west, south, east, north], axis=1)
+
+
+def children(nodes: Integers, depth: int, rows: int, columns: int) -> Integers:
+    """The children, at depth + 1, of nodes at `depth`, the empty ones left out: int64[k, 2]."""
+    corners = np.array([(0, 0), (0, 1), (1, 0), (1, 1)])
+    below = (2 * nodes[:, None, :] + corners).reshape(-1, 2)
+    bounds = node_bounds(depth + 1, below, rows, columns)
+    return below[(bounds[:, 0] < bounds[:, 2]) & (bounds[:, 1] < bounds[:, 3])]

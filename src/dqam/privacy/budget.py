@@ -1,0 +1,123 @@
+"""Privacy budgets as exact fractions: split, spend, and never more than there is.
+
+A float such as 0.1 is read as it is written, 1/10, so that parts add up to the whole without rounding.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+from dqam.errors import InputError
+
+Number = int | float | str | Fraction
+
+
+class BudgetError(InputError):
+    """More was asked than is left. Commands exit with code 3."""
+
+
+class Neighbours(Enum):
+    """When two data sets are neighbours, that is, what the guarantee is about."""
+
+    ADD_OR_REMOVE_ONE_UNIT = "one is the other with all that one unit contributed removed"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Whose presence is hidden: one trip, or one person with at most `max_trips` trips kept.
+
+    >>> Unit.trip(), Unit.person(10)
+    (Unit(name='trip', max_trips=1), Unit(name='person', max_trips=10))
+    """
+
+    name: str
+    max_trips: int
+
+    def __post_init__(self) -> None:
+        if self.name not in ("trip", "person"):
+            raise InputError(f"The unit is 'trip' or 'person'; got {self.name!r}.")
+        if self.max_trips < 1 or (self.name == "trip" and self.max_trips != 1):
+            raise InputError(
+                f"A {self.name} counts with at least one trip and a trip with itself; got {self.max_trips}."
+            )
+
+    @classmethod
+    def trip(cls) -> Unit:
+        """One trip."""
+        return cls("trip", 1)
+
+    @classmethod
+    def person(cls, max_trips: int) -> Unit:
+        """One person, of whose trips at most `max_trips` are kept, chosen at random."""
+        return cls("person", max_trips)
+
+
+def parse_epsilon(value: Number) -> Fraction:
+    """An epsilon above 0 as an exact fraction.
+
+    >>> parse_epsilon(0.1) * 10 == 1
+    True
+    """
+    try:
+        epsilon = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
+        raise InputError(f"Epsilon is a number above 0, such as 1 or 0.1; got {value!r}.") from None
+    if epsilon <= 0:
+        raise InputError(f"Epsilon is a number above 0, such as 1 or 0.1; got {value}.")
+    return epsilon
+
+
+class Budget:
+    """An amount of epsilon that can be spent once.
+
+    >>> whole = Budget(1)
+    >>> tree, counts = whole.split(tree=1, counts=3)
+    >>> counts.epsilon
+    Fraction(3, 4)
+    >>> tree.spend("0.25"); tree.left
+    Fraction(0, 1)
+    """
+
+    def __init__(self, epsilon: Number, name: str = "budget") -> None:
+        self.epsilon = parse_epsilon(epsilon)
+        self.name = name
+        self._spent = Fraction(0)
+        self._lock = threading.Lock()
+
+    @property
+    def left(self) -> Fraction:
+        """What can still be spent."""
+        return self.epsilon - self._spent
+
+    def spend(self, epsilon: Number) -> None:
+        """Take `epsilon`, or refuse with a `BudgetError` and take nothing."""
+        asked = parse_epsilon(epsilon)
+        with self._lock:
+            if asked > self.left:
+                raise BudgetError(
+                    f"{self.name}: {_spell(asked)} of epsilon was asked and {_spell(self.left)} of "
+                    f"{_spell(self.epsilon)} is left; ask for less."
+                )
+            self._spent += asked
+
+    def split(self, **shares: Number) -> list[Budget]:
+        """All that is left, in named parts that are to each other as `shares`; this budget is then empty."""
+        weights = {name: parse_epsilon(share) for name, share in shares.items()}
+        if not weights:
+            raise InputError(f"{self.name}: a budget is split into at least one part.")
+        left, total = self.left, sum(weights.values())
+        self.spend(left)
+        return [Budget(left * weight / total, f"{self.name}/{name}") for name, weight in weights.items()]
+
+    def __repr__(self) -> str:
+        return f"Budget({self.name!r}, {_spell(self.left)} of {_spell(self.epsilon)} left)"
+
+
+def _spell(epsilon: Fraction) -> str:
+    """A fraction as a decimal; with all its digits where few would hide that it is not another number."""
+    value = float(epsilon)
+    return f"{value:.6g}" if math.isclose(value, float(f"{value:.6g}"), rel_tol=1e-15) else f"{value!r}"

@@ -1,0 +1,117 @@
+"""The one gate between trips and mechanisms.
+
+A mechanism holds a curator and a budget, never trips. It may `measure` a statistic, `select` the best of some scores,
+or have a tree grown (`partition`); the curator charges the budget, writes the ledger and only then looks at the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dqam.errors import InputError
+from dqam.grid import Grid
+from dqam.privacy.budget import Budget, Number, Unit, parse_epsilon
+from dqam.privacy.noise import Noise
+from dqam.statistics import Records, Scores, Statistic
+from dqam.walks import Walks
+
+if TYPE_CHECKING:
+    from dqam.partition.privtree import PrivTree
+    from dqam.partition.regions import Partition
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One question that was asked of the data."""
+
+    question: str  # measure, select or partition
+    name: str
+    sensitivity: int  # of one unit
+    epsilon: Fraction
+    scale: Fraction  # of the noise
+
+
+class Curator:
+    """Answers questions about trips with noise, and keeps the ledger.
+
+    Of a person's trips at most `unit.max_trips` are kept, chosen by a random order that looks at nothing else.
+    """
+
+    def __init__(
+        self, walks: Walks, noise: Noise, unit: Unit | None = None, persons: Sequence[object] | pa.Array | None = None
+    ) -> None:
+        self.unit = unit or Unit.trip()
+        self.grid: Grid = walks.grid
+        self._noise = noise
+        self._ledger: list[Entry] = []
+        keep = None
+        if self.unit.name == "person":
+            if persons is None or len(persons) != len(walks):
+                raise InputError("The unit is a person, and the trips do not say whose they are; name a person column.")
+            keep = _kept(persons, self.unit.max_trips, noise.generator())
+        self._records = Records(walks, keep)
+
+    @property
+    def ledger(self) -> tuple[Entry, ...]:
+        """Every question asked so far."""
+        return tuple(self._ledger)
+
+    @property
+    def spent(self) -> Fraction:
+        """The sum of what all questions cost."""
+        return sum((entry.epsilon for entry in self._ledger), Fraction(0))
+
+    @property
+    def private(self) -> bool:
+        """Whether the answers may be published."""
+        return self._noise.private
+
+    def measure(self, statistic: Statistic, budget: Budget, epsilon: Number | None = None) -> NDArray[np.int64]:
+        """The statistic plus discrete Laplace noise of scale sensitivity / epsilon; all of `budget` if not said."""
+        sensitivity = statistic.sensitivity * self.unit.max_trips
+        scale = self._charge("measure", statistic.name, sensitivity, sensitivity, budget, epsilon)
+        return self._noise.laplace(statistic.of(self._records), scale)
+
+    def select(self, scores: Scores, budget: Budget, epsilon: Number | None = None) -> int:
+        """The index of the noisy maximum (permute and flip, scale 2 sensitivity / epsilon)."""
+        sensitivity = scores.sensitivity * self.unit.max_trips
+        scale = self._charge("select", scores.name, sensitivity, 2 * sensitivity, budget, epsilon)
+        return self._noise.noisy_max(scores.of(self._records), scale)
+
+    def partition(self, tree: PrivTree, budget: Budget, epsilon: Number | None = None) -> Partition:
+        """A tree's leaves; the proof is in `dqam.partition.privtree`."""
+        asked = budget.left if epsilon is None else parse_epsilon(epsilon)
+        unit = tree.scale(Fraction(1), self.unit.max_trips)
+        self._charge("partition", tree.name, tree.mass * self.unit.max_trips, unit, budget, asked)
+        return tree.grow(self._records, self._noise, asked, self.unit.max_trips)
+
+    def _charge(
+        self, question: str, name: str, sensitivity: int, numerator: Number, budget: Budget, epsilon: Number | None
+    ) -> Fraction:
+        """Spend, note, and give the scale of the noise; nothing has looked at the data before this returns."""
+        asked = budget.left if epsilon is None else parse_epsilon(epsilon)
+        budget.spend(asked)
+        scale = Fraction(numerator) / asked
+        self._ledger.append(Entry(question, name, sensitivity, asked, scale))
+        return scale
+
+
+def _kept(persons: Sequence[object] | pa.Array, max_trips: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Which trips stay: of each person's the first `max_trips` in a random order of all trips."""
+    values = persons if isinstance(persons, pa.Array) else pa.array(persons)
+    if values.null_count:
+        raise InputError(f"{values.null_count:,} trips do not say whose they are; drop them, or use the unit 'trip'.")
+    person = values.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    order = rng.permutation(len(person))
+    by_person = order[np.argsort(person[order], kind="stable")]
+    firsts = np.searchsorted(person[by_person], person[by_person])
+    keep = np.zeros(len(person), np.bool_)
+    keep[by_person[np.arange(len(person)) - firsts < max_trips]] = True
+    return keep

@@ -1,0 +1,340 @@
+"""What may be asked of the data: integer vectors, each with its sensitivity and the proof of it.
+
+A *statistic* is measured with noise; its sensitivity is the most that one trip can change it in the L1 norm. *Scores*
+are compared to select one of them; their sensitivity is the most that one trip can change any of them. The bounds on
+what a trip contributes are applied here, inside, so that none can be forgotten. For a unit of m trips the curator
+multiplies by m: adding m trips one after the other changes a statistic by at most m times what one does.
+
+A trip that leaves the grid and returns is one trip. Distinct counts look at all its pieces, all else at its longest
+piece (the first of equals), so that a trip is one walk there. A trip that is never on the grid contributes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dqam.counting import count_distinct
+from dqam.errors import InputError
+from dqam.partition.regions import Partition
+from dqam.rectangles import check_rectangles
+from dqam.walks import Walks
+
+Integers = NDArray[np.int64]
+
+MASS = 2**32 - 2**24  # of a trip, spread over its visits; see `UniformityCosts` for what the difference is for
+FLUX = 2**16  # of a crossing
+
+
+class Records:
+    """The trips behind the curator, all or those to `keep`, and what was counted. Mechanisms never hold this.
+
+    walks    all walks; only trips to keep count
+    longest  int64[n]: the longest piece of each trip that counts, -1 for others and where a trip is not on the grid
+    """
+
+    def __init__(self, walks: Walks, keep: NDArray[np.bool_] | None = None) -> None:
+        self.walks = walks
+        self.keep = keep
+        self.longest = _longest_pieces(walks.pieces, walks.trips)
+        if keep is not None:
+            self.longest[~keep] = -1
+        self._distinct: dict[bytes, Integers] = {}
+
+    def distinct(self, rectangles: Integers) -> Integers:
+        """The exact distinct counts of a query set, counted once."""
+        key = rectangles.tobytes()
+        if key not in self._distinct:
+            self._distinct[key] = count_distinct(self.walks, rectangles, self.walks.grid, self.keep)
+        return self._distinct[key]
+
+    def shares(self) -> Integers:
+        """int64[rows, columns]: MASS // visits for each visit of each trip's longest piece."""
+        mass = np.zeros(self.walks.grid.rows * self.walks.grid.columns, np.int64)
+        _add_shares(self.walks.cells, self.walks.pieces, self.longest, mass)
+        return mass.reshape(self.walks.grid.shape)
+
+
+class Statistic(Protocol):
+    """An integer vector to be measured with noise."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the ledger."""
+
+    @property
+    def sensitivity(self) -> int:
+        """The most that one trip can change it, in the L1 norm."""
+
+    def of(self, records: Records) -> Integers:
+        """The exact value; only the curator may ask."""
+
+
+class Scores(Protocol):
+    """Integer scores, of which the largest is to be selected."""
+
+    @property
+    def name(self) -> str:
+        """What they are called in the ledger."""
+
+    @property
+    def sensitivity(self) -> int:
+        """The most that one trip can change any of them."""
+
+    def of(self, records: Records) -> Integers:
+        """The exact scores; only the curator may ask."""
+
+
+@dataclass(frozen=True)
+class TripCount:
+    """The number of trips on the grid.
+
+    Sensitivity 1: a trip adds 1 if it is on the grid and 0 if not.
+    """
+
+    name: str = field(default="number of trips", init=False)
+    sensitivity: int = field(default=1, init=False)
+
+    def of(self, records: Records) -> Integers:
+        """int64[1]."""
+        return np.array([np.count_nonzero(records.longest >= 0)], np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Endpoints:
+    """Starts plus ends in each region: int64[regions].
+
+    Sensitivity 2: a trip has one longest piece, with one start and one end, each in exactly one region.
+    """
+
+    partition: Partition
+    name: str = field(default="endpoints by region", init=False)
+    sensitivity: int = field(default=2, init=False)
+
+    def of(self, records: Records) -> Integers:
+        """int64[regions]."""
+        walks, pieces = records.walks, records.longest[records.longest >= 0]
+        ends = np.concatenate([walks.cells[walks.pieces[pieces]], walks.cells[walks.pieces[pieces + 1] - 1]])
+        labels = self.partition.labels.ravel()[ends]
+        return np.bincount(labels, minlength=len(self.partition)).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Flux:
+    """Crossings by region, of vertical edges and then of horizontal ones: int64[2 * regions], in units of 1/FLUX.
+
+    An edge belongs to the region of the cell west or south of it. A crossing in region p weighs weights[p] (FLUX where
+    none are given). A trip whose weights add up to W above the cap C = `cap` * FLUX counts each crossing as
+    floor(weight * C / W) instead.
+
+    Sensitivity C: if W <= C the trip changes the vector by W in the L1 norm, as all its terms are positive; if not, by
+    the sum of floor(weight * C / W) <= (C / W) * sum of weights = C.
+    """
+
+    partition: Partition
+    cap: int
+    weights: Integers | None = None
+    name: str = field(default="flux by region", init=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.cap <= 2**24:
+            raise InputError(f"The cap on a trip's crossings is 1 to {2**24}; got {self.cap}.")
+        if self.weights is not None and (
+            len(self.weights) != len(self.partition) or self.weights.min() < 0 or self.weights.max() > FLUX
+        ):
+            raise InputError(f"Flux needs a weight from 0 to {FLUX} for each of {len(self.partition)} regions.")
+
+    @property
+    def sensitivity(self) -> int:
+        """The cap, in units of 1/FLUX."""
+        return self.cap * FLUX
+
+    def of(self, records: Records) -> Integers:
+        """int64[2 * regions]."""
+        walks, regions = records.walks, len(self.partition)
+        weights = np.full(regions, FLUX, np.int64) if self.weights is None else self.weights
+        flux = np.zeros(2 * regions, np.int64)
+        labels = self.partition.labels.ravel()
+        cap = self.sensitivity
+        _add_flux(walks.cells, walks.pieces, records.longest, walks.grid.columns, labels, weights, cap, flux)
+        return flux
+
+
+@dataclass(frozen=True)
+class CellShares:
+    """Each trip's mass spread evenly over its visits, by cell: int64[rows * columns], in units of 1/MASS.
+
+    Sensitivity MASS: a trip with k visits adds k times floor(MASS / k) <= MASS in all, and all terms are positive.
+    """
+
+    name: str = field(default="cell shares", init=False)
+    sensitivity: int = field(default=MASS, init=False)
+
+    def of(self, records: Records) -> Integers:
+        """int64[rows * columns]."""
+        return records.shares().ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class UniformityCosts:
+    """How far each region's cell shares are from uniform: the paper's cost, for disjoint regions: int64[regions].
+
+    For shares c_j of the p cells of a region with sum S the cost is sum over j of |c_j - floor(S / p)|.
+
+    Sensitivity 2^33 (P - 1) / P, rounded up, where P is the size of the largest region. Let a trip add w_j >= 0 with
+    sum W to a region of p cells, and let d = floor((S + W) / p) - floor(S / p); then d < W / p + 1. Each term changes
+    by at most |w_j - d|, and sum |w_j - d| <= max over how a given W may lie: the sum is convex in w, so it is largest
+    when all of W is in one cell, where it is |W - d| + (p - 1) d. If d <= W this is W + (p - 2) d
+    < W + (p - 2)(W / p + 1) = 2 W (p - 1) / p + p - 2; if d > W then W = 0 (d = 1 > W as integers), and nothing
+    changes. For p = 1 the cost is always 0. Summed over disjoint regions, with total mass at most MASS = 2^32 - 2^24
+    and at most 2^24 cells in all, a trip moves the vector by at most
+    2 MASS (P - 1) / P + sum (p - 2 where p >= 2) <= 2 (2^32 - 2^24)(P - 1) / P + 2^24 (P - 1) / P < 2^33 (P - 1) / P.
+    That is what 2^24 of the mass were left out for: rounding costs no privacy.
+    """
+
+    regions: Integers  # (k, 4): disjoint rectangles of cells
+    name: str = "uniformity costs"
+
+    @property
+    def sensitivity(self) -> int:
+        """2^33 (P - 1) / P, rounded up; 1 where every region is one cell and all costs are 0."""
+        largest = int(_sizes(self.regions).max())
+        return max(1, -(-(2**33) * (largest - 1) // largest))
+
+    def of(self, records: Records) -> Integers:
+        """int64[regions]."""
+        return region_costs(records.shares(), check_rectangles(self.regions, records.walks.grid))
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctCounts:
+    """Distinct trips in each of some rectangles: int64[m].
+
+    Sensitivity m: a trip adds 0 or 1 to each, whatever loops it makes.
+    """
+
+    rectangles: Integers
+    name: str = "distinct trips"
+
+    @property
+    def sensitivity(self) -> int:
+        """One for each rectangle."""
+        return len(self.rectangles)
+
+    def of(self, records: Records) -> Integers:
+        """int64[m]."""
+        return records.distinct(self.rectangles)
+
+
+@dataclass(frozen=True, eq=False)
+class QueryErrors:
+    """Scores: how far public estimates are from the distinct counts of a query set, |count - estimate|.
+
+    Sensitivity 1: a trip changes each count by 0 or 1, the estimates not at all, and the absolute value is 1-Lipschitz.
+    Estimates are rounded to integers, which is a function of public numbers.
+    """
+
+    rectangles: Integers
+    estimates: NDArray[np.float64]
+    name: str = field(default="query errors", init=False)
+    sensitivity: int = field(default=1, init=False)
+
+    def of(self, records: Records) -> Integers:
+        """int64[m]."""
+        return np.abs(records.distinct(self.rectangles) - np.rint(self.estimates).astype(np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class LengthQuantile:
+    """Scores of candidate lengths as the q-quantile of the number of crossings of a trip, q = a / b.
+
+    The score of a length is -|b * (trips not longer) - a * (trips)|. Sensitivity max(a, b - a): a trip changes the
+    number inside by b - a if it is not longer, and by -a if it is; the absolute value is 1-Lipschitz.
+    """
+
+    lengths: Integers
+    quantile: Fraction
+    name: str = field(default="walk length quantile", init=False)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.quantile < 1:
+            raise InputError(f"A quantile is between 0 and 1; got {self.quantile}.")
+
+    @property
+    def sensitivity(self) -> int:
+        """max(a, b - a)."""
+        return max(self.quantile.numerator, self.quantile.denominator - self.quantile.numerator)
+
+    def of(self, records: Records) -> Integers:
+        """int64[lengths]."""
+        pieces = records.longest[records.longest >= 0]
+        crossings = np.sort(np.diff(records.walks.pieces)[pieces] - 1)
+        shorter = np.searchsorted(crossings, self.lengths, side="right")
+        return -np.abs(self.quantile.denominator * shorter - self.quantile.numerator * len(crossings))
+
+
+def region_costs(shares: Integers, regions: Integers) -> Integers:
+    """The uniformity cost of each region, as `UniformityCosts` defines it."""
+    costs = np.zeros(len(regions), np.int64)
+    _add_costs(shares, regions, costs)
+    return costs
+
+
+def _sizes(regions: Integers) -> Integers:
+    return (regions[:, 2] - regions[:, 0]) * (regions[:, 3] - regions[:, 1])
+
+
+@njit(nogil=True, cache=True)
+def _longest_pieces(pieces, trips):  # type: ignore[no-untyped-def]
+    """The piece of each trip with the most visits, the first of equals; -1 where a trip has none."""
+    longest = np.full(len(trips) - 1, -1, np.int64)
+    for trip in range(len(trips) - 1):
+        most = 0
+        for piece in range(trips[trip], trips[trip + 1]):
+            visits = pieces[piece + 1] - pieces[piece]
+            if visits > most:
+                most, longest[trip] = visits, piece
+    return longest
+
+
+@njit(nogil=True, cache=True)
+def _add_shares(cells, pieces, longest, mass):  # type: ignore[no-untyped-def]
+    for piece in longest:
+        if piece >= 0:
+            share = MASS // (pieces[piece + 1] - pieces[piece])
+            for visit in range(pieces[piece], pieces[piece + 1]):
+                mass[cells[visit]] += share
+
+
+@njit(nogil=True, cache=True)
+def _add_flux(cells, pieces, longest, columns, labels, weights, cap, flux):  # type: ignore[no-untyped-def]
+    regions = len(weights)
+    for piece in longest:
+        if piece < 0:
+            continue
+        total = 0
+        for visit in range(pieces[piece] + 1, pieces[piece + 1]):
+            total += weights[labels[min(cells[visit - 1], cells[visit])]]
+        for visit in range(pieces[piece] + 1, pieces[piece + 1]):
+            region = labels[min(cells[visit - 1], cells[visit])]
+            weight = weights[region] if total <= cap else weights[region] * cap // total
+            flux[region + (regions if abs(cells[visit] - cells[visit - 1]) == columns else 0)] += weight
+
+
+@njit(nogil=True, cache=True)
+def _add_costs(shares, regions, costs):  # type: ignore[no-untyped-def]
+    for i in range(len(regions)):
+        west, south, east, north = regions[i, 0], regions[i, 1], regions[i, 2], regions[i, 3]
+        total = np.int64(0)
+        for row in range(south, north):
+            for column in range(west, east):
+                total += shares[row, column]
+        mean = total // ((east - west) * (north - south))
+        for row in range(south, north):
+            for column in range(west, east):
+                costs[i] += abs(shares[row, column] - mean)

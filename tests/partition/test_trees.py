@@ -1,0 +1,90 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dqam.grid import Grid
+from dqam.partition.privtree import PrivTree
+from dqam.partition.quadtree import grow_quadtree
+from dqam.partition.regions import Partition, quadtree_depth
+from dqam.privacy.budget import Budget
+from dqam.privacy.curator import Curator
+from dqam.privacy.noise import SeededNoise
+from dqam.statistics import MASS
+from dqam.trips import Trips
+from dqam.walks import walk
+
+
+def curator(rows: int, columns: int, seed: int, n: int = 300) -> Curator:
+    """A crowd in one corner and a few trips everywhere."""
+    rng = np.random.default_rng(seed)
+    dense, thin = rng.uniform(0, 0.2, (n, 2)), rng.uniform(0, 1, (n // 10, 2))
+    points = np.concatenate([dense, thin])
+    trips = Trips(points[:, 0].copy(), points[:, 1].copy(), np.arange(len(points) + 1))
+    return Curator(walk(trips, Grid((0.0, 0.0, 1.0, 1.0), rows, columns)), SeededNoise(seed))
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 10_000), st.floats(0.05, 20))
+@settings(max_examples=60, deadline=None)
+def test_leaves_cover_any_grid_exactly(rows: int, columns: int, seed: int, epsilon: float) -> None:
+    """`Partition` refuses anything else; that it does is tested below."""
+    gate = curator(rows, columns, seed)
+    for tree in (gate.partition(PrivTree(), Budget(epsilon)), grow_quadtree(gate, Budget(epsilon), 1.0)):
+        assert tree.sizes.sum() == rows * columns
+        assert (tree.labels >= 0).all()
+    assert gate.spent <= 2 * Fraction(repr(epsilon))
+
+
+def test_regions_that_overlap_or_leave_holes_are_refused() -> None:
+    for regions in ([[0, 0, 2, 2]], [[0, 0, 3, 3], [0, 0, 1, 1]], [[0, 0, 3, 2], [0, 1, 3, 3]]):
+        with pytest.raises(ValueError, match="do not cover"):
+            Partition(3, 3, np.array(regions))
+
+
+def test_dense_areas_get_small_regions() -> None:
+    gate = curator(64, 64, 0, n=20_000)
+    for tree in (gate.partition(PrivTree(), Budget(1)), grow_quadtree(gate, Budget(20), 20.0)):
+        sizes = tree.sizes[tree.labels]
+        assert sizes[:12, :12].mean() < sizes[40:, 40:].mean() / 4
+        assert len(tree) > 20
+
+
+def test_little_data_stays_one_region() -> None:
+    assert np.mean([len(curator(64, 64, s, n=10).partition(PrivTree(30.0), Budget(1))) for s in range(50)]) < 1.5
+
+
+def test_the_greatest_depth_is_kept() -> None:
+    tree = curator(64, 64, 0, n=20_000).partition(PrivTree(max_depth=2), Budget(10))
+    assert tree.sizes.min() == 16 * 16
+    assert quadtree_depth(64, 64) == 6
+    assert quadtree_depth(1, 1) == 0
+    assert quadtree_depth(5, 3) == 3
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(4), Fraction(12)])
+def test_the_privacy_loss_along_a_path_of_privtree_is_below_epsilon(epsilon: Fraction) -> None:
+    """The proof's sum of r, computed exactly for the worst heights at which a path can pass the threshold.
+
+    In units of 1/64 of a trip, so that the lattice is small enough to sum over.
+    """
+    unit = 64
+    scale = float(PrivTree.scale(epsilon, 1)) / MASS * unit
+    decay = int(np.ceil(scale * np.log(4))) + unit
+    q = np.exp(-1 / scale)
+
+    top = int(decay * 12)
+    k = np.arange(top + 1)
+    above = np.log1p(q**k * (1 - q) / (1 + q - q**k))  # s(threshold + k)
+    steps = np.concatenate([np.full(decay, 1 / scale), above])  # from threshold - decay upward
+    sums = np.concatenate([[0], np.cumsum(steps)])
+
+    def mean_slope(height: int) -> float:
+        """r at a height above threshold - decay."""
+        reach = min(unit, height)
+        return float((sums[height] - sums[height - reach]) / reach)
+
+    worst = max(sum(mean_slope(h) for h in range(start, top, decay)) for start in range(1, decay + 1))
+    assert worst * unit <= float(epsilon) * (1 + 1e-12)
+    assert worst * unit >= 0.85 * float(epsilon)  # the bound is not slack

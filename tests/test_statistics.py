@@ -1,0 +1,208 @@
+"""Every sensitivity, exhaustively on all walks of a 3 x 3 grid: never exceeded, and reached."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from dqam.errors import InputError
+from dqam.grid import Grid
+from dqam.partition.regions import Partition
+from dqam.privacy.budget import Budget, Unit
+from dqam.privacy.curator import Curator, _kept
+from dqam.privacy.noise import SeededNoise
+from dqam.rectangles import random_rectangles
+from dqam.statistics import (
+    FLUX,
+    MASS,
+    CellShares,
+    DistinctCounts,
+    Endpoints,
+    Flux,
+    LengthQuantile,
+    QueryErrors,
+    Records,
+    Scores,
+    Statistic,
+    TripCount,
+    UniformityCosts,
+)
+from dqam.trips import Trips
+from dqam.walks import Gap, walk
+
+GRID = Grid((0.0, 0.0, 3.0, 3.0), 3, 3)
+ROWS = Partition(3, 3, np.array([[0, 0, 3, 1], [0, 1, 2, 3], [2, 1, 3, 3]]))
+CELLS = Partition(3, 3, np.array([[x, y, x + 1, y + 1] for y, x in product(range(3), range(3))]))
+ALL = np.array(
+    [[w, s, e, n] for w, e in product(range(4), repeat=2) for s, n in product(range(4), repeat=2) if w < e and s < n]
+)
+SILENCE = 10**9  # microseconds, longer than the gap that cuts
+
+Piece = tuple[tuple[int, int], ...]
+
+
+def all_walks(visits: int) -> list[Piece]:
+    """All 4-connected walks of 1 to `visits` visits."""
+    walks: list[Piece] = [((row, column),) for row, column in product(range(3), range(3))]
+    longest = walks
+    for _ in range(visits - 1):
+        longest = [
+            (*walk, (row, column))
+            for walk in longest
+            for row, column in (
+                (walk[-1][0] + up, walk[-1][1] + right) for up, right in ((0, 1), (1, 0), (0, -1), (-1, 0))
+            )
+            if 0 <= row < 3 and 0 <= column < 3
+        ]
+        walks = walks + longest
+    return walks
+
+
+def records(trips: list[list[Piece]]) -> Records:
+    """Trips of given pieces: points in the middles of cells, with a silence between pieces."""
+    points = [(column + 0.5, row + 0.5) for trip in trips for piece in trip for row, column in piece]
+    times = [i + p * SILENCE for trip in trips for p, piece in enumerate(trip) for i in range(len(piece))]
+    lengths = [sum(map(len, trip)) for trip in trips]
+    x, y = np.array(points, float).reshape(-1, 2).T.copy()
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    laid = walk(Trips(x, y, offsets, np.array(times, np.int64)), GRID, Gap(seconds=100))
+    return Records(laid)
+
+
+SINGLE = [[piece] for piece in all_walks(6)]
+SHORT = all_walks(3)
+RANDOM = np.random.default_rng(0)
+MANY_PIECES = [[SHORT[i] for i in RANDOM.integers(0, len(SHORT), RANDOM.integers(2, 4))] for _ in range(1500)]
+LONG = [[tuple((row, c if row % 2 == 0 else 2 - c) for row in range(3) for c in range(3)) * 1]]
+TRIPS = SINGLE + MANY_PIECES + LONG
+BASES = [[], *([TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), size)] for size in (1, 2, 5, 20))]
+
+
+def changes(question: Statistic | Scores, bases: list[list[list[Piece]]], trips: list[list[Piece]]) -> np.ndarray:
+    """|f(D + trip) - f(D)|, a row for each D and trip."""
+    rows = []
+    for base in bases:
+        before = question.of(records(base))
+        rows += [np.abs(question.of(records([*base, trip])) - before) for trip in trips]
+    return np.array(rows)
+
+
+def test_the_grid_walks_are_what_they_seem() -> None:
+    kept = records([[((0, 0), (0, 1)), ((2, 2), (1, 2), (1, 1)), ((0, 0),)]])
+    assert kept.walks.cells.tolist() == [0, 1, 8, 5, 4, 0]
+    assert kept.longest.tolist() == [1]
+    assert len(SINGLE) > 1500
+
+
+@pytest.mark.parametrize(
+    ("statistic", "reached"),
+    [
+        (TripCount(), 1),
+        (Endpoints(ROWS), 1),
+        (Endpoints(CELLS), 1),
+        (Flux(ROWS, 2), 1),
+        (Flux(CELLS, 3), 1),
+        (Flux(CELLS, 40), 5 / 40),  # no walk here has more than 8 crossings
+        (Flux(ROWS, 2, np.array([FLUX, FLUX // 3, 7])), 1 - 1e-4),
+        (CellShares(), 1),
+        (DistinctCounts(ALL), 1),
+        (DistinctCounts(ALL[[5]]), 1),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_statistics_that_add_up(statistic: Statistic, reached: float) -> None:
+    """What a trip adds does not depend on the others; that is tested too, on some."""
+    added = changes(statistic, [[]], TRIPS).sum(axis=1)
+    assert added.max() <= statistic.sensitivity
+    assert added.max() >= reached * statistic.sensitivity
+    some = [TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 40)]
+    alone = changes(statistic, [[]], some)
+    np.testing.assert_array_equal(changes(statistic, BASES[1:], some), np.tile(alone, (len(BASES) - 1, 1)))
+
+
+@pytest.mark.parametrize("partition", [Partition.whole(3, 3), ROWS, CELLS], ids=["whole", "rows", "cells"])
+def test_uniformity_costs(partition: Partition) -> None:
+    statistic = UniformityCosts(partition.regions)
+    some = [TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 150)]
+    added = changes(statistic, BASES, SINGLE[:9] + some).sum(axis=1)
+    assert added.max() <= statistic.sensitivity
+    if partition is not CELLS:
+        assert added.max() >= 0.995 * statistic.sensitivity
+    else:
+        assert added.max() == 0
+
+
+def test_uniformity_costs_of_any_masses() -> None:
+    """The bound also holds for all ways to lay a small mass on a small base, where rounding matters most."""
+    from dqam.statistics import region_costs
+
+    region = np.array([[0, 0, 2, 2]])
+    for base in product(range(4), repeat=4):
+        before = region_costs(np.array(base).reshape(2, 2), region)[0]
+        for more in product(range(3), repeat=4):
+            after = region_costs(np.array(base).reshape(2, 2) + np.array(more).reshape(2, 2), region)[0]
+            assert abs(after - before) <= 2 * sum(more) * 3 / 4 + 2
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        QueryErrors(ALL, np.zeros(len(ALL))),
+        QueryErrors(ALL, np.linspace(-3, 9.5, len(ALL))),
+        LengthQuantile(np.arange(9), Fraction(1, 2)),
+        LengthQuantile(np.arange(9), Fraction(97, 100)),
+    ],
+    ids=["errors", "errors of estimates", "median", "quantile"],
+)
+def test_scores(scores: Scores) -> None:
+    some = [TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 150)]
+    changed = changes(scores, BASES, SINGLE[:9] + some)
+    assert changed.max() == scores.sensitivity
+
+
+def test_a_person_counts_with_at_most_m_trips() -> None:
+    rng = np.random.default_rng(3)
+    for m, kept in product((1, 2, 3), (0, 4)):
+        others = [TRIPS[i] for i in rng.integers(0, len(TRIPS), kept)]
+        most = 0
+        for _ in range(60):
+            own = [TRIPS[i] for i in rng.integers(0, len(TRIPS), rng.integers(1, 7))]
+            for statistic in (TripCount(), Endpoints(ROWS), Flux(ROWS, 2), CellShares(), DistinctCounts(ALL[[8]])):
+                both = records(others + own)
+                keep = _kept([f"p{i}" for i in range(kept)] + ["own"] * len(own), m, rng)
+                assert keep[:kept].all()
+                assert keep[kept:].sum() == min(m, len(own))
+                change = np.abs(statistic.of(Records(both.walks, keep)) - statistic.of(records(others))).sum()
+                assert change <= m * statistic.sensitivity
+                most = max(most, change / statistic.sensitivity)
+        assert most == m
+
+
+def test_the_trips_kept_of_a_person_are_chosen_evenly() -> None:
+    rng = np.random.default_rng(0)
+    counts = sum(_kept(["a", "b", "a", "a", "b"], 1, rng).astype(int) for _ in range(6000))
+    np.testing.assert_allclose(np.array(counts) / 6000, [1 / 3, 1 / 2, 1 / 3, 1 / 3, 1 / 2], atol=0.03)
+
+
+def test_bounds_are_checked() -> None:
+    with pytest.raises(InputError, match="cap"):
+        Flux(ROWS, 0)
+    with pytest.raises(InputError, match="weight"):
+        Flux(ROWS, 2, np.array([1, 2]))
+    with pytest.raises(InputError, match="between 0 and 1"):
+        LengthQuantile(np.arange(3), Fraction(1))
+
+
+def test_an_empty_data_set_has_all_statistics() -> None:
+    for statistic in (TripCount(), Endpoints(ROWS), Flux(ROWS, 2), CellShares(), UniformityCosts(ROWS.regions)):
+        assert not statistic.of(records([])).any()
+    assert MASS < 2**32
+
+
+def test_noisy_answers_come_near_the_exact_ones_at_a_large_epsilon() -> None:
+    base = [TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 200)]
+    kept = records(base)
+    curator = Curator(kept.walks, SeededNoise(0), Unit.trip())
+    for statistic in (TripCount(), Endpoints(ROWS), DistinctCounts(random_rectangles(GRID, 5, RANDOM))):
+        np.testing.assert_array_equal(curator.measure(statistic, Budget(1000)), statistic.of(kept))
