@@ -32,9 +32,9 @@ def test_trips_in_many_pieces() -> None:
     assert count_distinct(walks, rectangles, grid).tolist() == [naive.distinct(walks, *r) for r in rectangles.tolist()]
 
 
-@pytest.mark.parametrize("threads", ["1", "2", "7"])
+@pytest.mark.parametrize("threads", [1, 2, 7])
 def test_more_trips_than_a_block_and_more_rectangles_than_a_tile(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DQAM_THREADS", threads)
+    monkeypatch.setattr(dqam.counting, "cores", lambda: threads)
     monkeypatch.setattr(dqam.counting, "TILE", 64)
     grid = GRIDS[1]
     trips = random_trips(2, 2 * TRIPS + 17)
@@ -73,6 +73,20 @@ def test_no_trips_and_no_rectangles() -> None:
 def test_rectangles_off_the_grid_are_refused(bad: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match="Rectangle 1 is"):
         count_distinct(walk(random_trips(0), GRIDS[0]), np.array([(0, 0, 1, 1), bad]), GRIDS[0])
+
+
+def test_walks_on_another_grid_are_refused() -> None:
+    with pytest.raises(InputError, match="can not be counted"):
+        count_distinct(walk(random_trips(0), GRIDS[0]), np.array([[0, 0, 1, 1]]), GRIDS[1])
+
+
+def test_only_trips_to_keep_count() -> None:
+    trips, grid = random_trips(3, 200), GRIDS[1]
+    keep = np.random.default_rng(0).random(200) < 0.4
+    rectangles = random_rectangles(grid, 50, np.random.default_rng(1))
+    kept = [trips.slice(i, i + 1) for i in np.flatnonzero(keep)]
+    wanted = count_distinct([walk(trip, grid) for trip in kept], rectangles, grid)
+    np.testing.assert_array_equal(count_distinct(walk(trips, grid), rectangles, grid, keep), wanted)
 
 
 def test_rectangles_of_another_kind_are_refused() -> None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dqam.histogram
 from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.histogram import SpatialHistogram, spread_mass
@@ -69,6 +70,26 @@ def test_batches_add_up_and_take_away(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         for name in ("faces", "vertical", "horizontal"):
             np.testing.assert_array_equal(getattr(whole, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_spans_and_threads_do_not_matter(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    trips, grid = random_trips(6, 3000), GRIDS[1]
+    wanted = naive.histogram(walk(trips, grid))
+    monkeypatch.setattr(dqam.histogram, "SPAN", 100)
+    monkeypatch.setattr(dqam.histogram, "cores", lambda: threads)
+    for _ in range(5):
+        found = SpatialHistogram.of(walk(trips, grid))
+        for name in ("faces", "vertical", "horizontal"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+
+
+def test_small_numbers_do_not_overflow_in_sums() -> None:
+    grid = Grid((0, 0, 1, 1), 100, 100)
+    for kind in (np.int16, np.uint8, np.float32):
+        edges = np.zeros((100, 99), kind), np.zeros((99, 100), kind)
+        histogram = SpatialHistogram(grid, np.full((100, 100), 100, kind), *edges)
+        assert histogram.answers(np.array([[0, 0, 100, 100]])).tolist() == [1_000_000]
 
 
 def test_estimated_histograms_answer_in_floats() -> None:

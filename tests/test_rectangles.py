@@ -77,6 +77,8 @@ def test_what_was_done_is_said() -> None:
     [
         ((2, 0, 1, 1), r"Rectangle 2 \(2.0, 0.0, 1.0, 1.0\) is upside down"),
         ((5, 0, 6, 1), "Rectangle 2 .* does not meet the grid's bounds"),
+        ((-3, 0, 0, 1), "Rectangle 2 .* does not meet the grid's bounds"),  # touches it from outside
+        ((4, 0, 6, 1), "Rectangle 2 .* does not meet the grid's bounds"),
         ((0, 0, float("nan"), 1), "Rectangle 2 .* not a number"),
         ((0, 0, float("inf"), 1), "Rectangle 2 .* not a number"),
     ],
@@ -117,6 +119,8 @@ def test_geojson_is_in_degrees_whatever_the_grid(tmp_path: Path) -> None:
         ("west,south,east,north\n0,0,x,1\n", "not a number"),
         ("west,south,east,north\n0,0,1\n", "not a CSV file of rectangles"),
         ("west,south,east,north\n0,0,1,1\n3,0,2,1\n", "areas: rectangle 2 .* upside down"),
+        ("west,west,south,east,north\n0,0,0,1,1\n", "has a column twice"),
+        ("west,south,east,north\n0,0,2013-01-01,1\n", "not a number"),
         ("{", "is not GeoJSON"),
         ('{"type": "FeatureCollection", "features": []}', "no rectangles"),
         ('{"type": "Polygon", "coordinates": [[[0,0],[1,0],[1,1],[0,0]]]}', "Feature 1 .* not a rectangle"),

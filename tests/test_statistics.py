@@ -125,7 +125,9 @@ def test_statistics_that_add_up(statistic: Statistic, reached: float) -> None:
 def test_uniformity_costs(partition: Partition) -> None:
     statistic = UniformityCosts(partition.regions)
     some = [TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 150)]
-    added = changes(statistic, BASES, SINGLE[:9] + some).sum(axis=1)
+    added = np.concatenate([changes(statistic, [[]], TRIPS), changes(statistic, BASES[1:], SINGLE[:9] + some)]).sum(
+        axis=1
+    )
     assert added.max() <= statistic.sensitivity
     if partition is not CELLS:
         assert added.max() >= 0.995 * statistic.sensitivity

@@ -107,6 +107,10 @@ def test_walks_are_4_connected_and_pieces_are_the_parts_on_the_grid(points: list
         ([(-1.0, 1.0), (1.0, -1.0)], []),  # only the corner
         ([(0.5, 0.5), (2.5, 0.5), (0.5, 0.5)], [[0, 1, 2, 1, 0]]),  # there and back: visits, not cells
         ([(7.0, 0.5), (6.0, 0.5), (7.0, 0.5)], [[5]]),  # one point on the border
+        ([(-1.0, 5.0), (7.0, 5.0)], [[24, 25, 26, 27, 28, 29]]),  # along the outer border
+        ([(-1.0, 0.0), (7.0, 0.0)], [[0, 1, 2, 3, 4, 5]]),
+        ([(6.0, -1.0), (6.0, 7.0)], [[5, 11, 17, 23, 29]]),
+        ([(0.9999999, 0.5)], [[1]]),  # rounded to the lattice, not down
     ],
 )
 def test_by_hand(points: list[tuple[float, float]], pieces: list[list[int]]) -> None:
@@ -175,3 +179,44 @@ def test_bounds_that_miss_the_data_say_roughly_where_it_is() -> None:
     with pytest.raises(InputError, match=r"None of the 2 points of t.csv .*around longitude 20, latitude 10") as caught:
         list(lay([Trips.from_lists([[(20.1234, 10.1234), (20.2, 10.2)]])], GRID, name="t.csv"))
     assert "1234" not in str(caught.value)
+
+
+def test_points_on_the_outer_border_belong_to_the_grid_whatever_its_size() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        west, south = rng.uniform(-50, 50, 2).round(2)
+        east, north = (west + rng.uniform(0.1, 5)).round(2), (south + rng.uniform(0.1, 5)).round(2)
+        grid = Grid((west, south, east, north), int(rng.integers(1, 4097)), int(rng.integers(1, 4097)))
+        corners = [[(east, north)], [(west, south)], [(east, south)], [(west, north)]]
+        assert walk(Trips.from_lists(corners), grid).on_grid == 4
+
+
+def test_a_trip_that_cuts_a_corner_of_the_grid_and_its_return_agree() -> None:
+    grid = Grid((-8.68, 41.11, -8.56, 41.20), 256, 256)
+    rng = np.random.default_rng(1)
+    x, y = rng.integers(-8700, -8540, (2, 20_000)) / 1000, rng.integers(41_090, 41_220, (2, 20_000)) / 1000
+    offsets = np.arange(0, 40_001, 2)
+    there = walk(Trips(x.T.ravel().copy(), y.T.ravel().copy(), offsets), grid)
+    back = walk(Trips(x[::-1].T.ravel().copy(), y[::-1].T.ravel().copy(), offsets), grid)
+    np.testing.assert_array_equal(there.visits, back.visits)
+
+
+def test_a_gap_is_longer_than_its_limit_and_both_limits_count() -> None:
+    second = 1_000_000
+    trips = Trips(np.array([0.5, 1.5, 2.5]), np.full(3, 0.5), np.array([0, 3]), time=np.array([0, 60, 121]) * second)
+    assert naive.pieces_of(walk(trips, GRID, Gap(seconds=60))) == [[[0, 1], [2]]]
+    both = Gap(seconds=60, metres=150_000)
+    far = Trips(np.array([0.5, 2.5, 3.5]), np.full(3, 0.5), np.array([0, 3]), time=np.array([0, 60, 121]) * second)
+    assert naive.pieces_of(walk(far, GRID, both)) == [[[0], [2], [3]]]
+
+
+def test_a_gap_in_a_crs_of_feet() -> None:
+    grid = Grid((0, 0, 6000, 5000), 5, 6, "EPSG:2227")  # US survey feet
+    trips = Trips.from_lists([[(500, 500), (1500, 500)]], crs="EPSG:2227")  # 305 m apart
+    assert naive.pieces_of(walk(trips, grid, Gap(metres=310))) == [[[0, 1]]]
+    assert naive.pieces_of(walk(trips, grid, Gap(metres=300))) == [[[0], [1]]]
+
+
+def test_frames_are_not_walked_unread() -> None:
+    with pytest.raises(InputError, match="read it with dqam.read"):
+        walk({"x": 1}, GRID)  # type: ignore[arg-type]

@@ -167,7 +167,8 @@ def reads_trips(command: Callable[..., Any]) -> Callable[..., Any]:
             "columns",
             multiple=True,
             metavar="ROLE=NAME",
-            help="Name a column that is not recognised; roles: trip, person, time, lon, lat, geometry, polyline.",
+            help="Name a column that is not recognised, or use none (person=). "
+            "Roles: trip, person, time, lon, lat, geometry, polyline.",
         ),
         click.option("--crs", default=DEGREES, show_default=True, help="CRS of the bounds, such as EPSG:28355."),
         click.option(
@@ -214,8 +215,8 @@ def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, a
             seen["points"] += walks.points
             seen["trips on the grid"] += walks.on_grid
             seen["points on the grid"] += walks.inside
-            seen["pieces"] += len(walks.pieces) - 1
-            seen["visits"] += len(walks.cells)
+            seen["pieces"] += int(walks.trips[-1])
+            seen["visits"] += int(walks.visits[-1])
             yield walks
 
     histogram = SpatialHistogram.of(tallied(), grid)
@@ -235,6 +236,7 @@ def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, a
                 "file": source.name,
                 "grid": {"bounds": grid.bounds, "rows": grid.rows, "columns": grid.columns, "crs": grid.crs},
                 **{key.replace(" ", "_"): value for key, value in seen.items()},
+                "columns": source.roles,
                 "dropped": source.dropped,
             }
         )
@@ -242,6 +244,7 @@ def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, a
     say_not_private(answers)
     table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_row("grid", str(grid))
+    table.add_row("columns", ", ".join(f"{role}: {name}" for role, name in source.roles.items()))
     table.add_row("trips read", f"{seen['trips']:,}")
     table.add_row("  on the grid", f"{seen['trips on the grid']:,}")
     table.add_row("  outside", f"{seen['trips'] - seen['trips on the grid']:,}")
@@ -264,8 +267,10 @@ def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, a
 @reads_trips
 @click.option("--rectangles", type=click.Path(path_type=Path), help="CSV (west,south,east,north) or GeoJSON file.")
 @click.option("--rectangle", type=float, nargs=4, multiple=True, metavar="W S E N", help="One rectangle. Repeatable.")
-@click.option("--random", "random_count", type=click.IntRange(min=1), help="So many rectangles at random instead.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random rectangles.")
+@click.option(
+    "--random", "random_count", type=click.IntRange(1, 10_000_000), help="So many rectangles at random instead."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the random rectangles.")
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="Save rectangles and counts as CSV.")
 @json_option
 def count(

@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.rectangles import check_rectangles
 from dqam.threads import cores, each_span, spans
@@ -45,6 +46,8 @@ def count_distinct(
     rectangles = check_rectangles(rectangles, grid)
     counts = np.zeros(len(rectangles), np.int64)
     for batch in [walks] if isinstance(walks, Walks) else walks:
+        if batch.grid != grid:
+            raise InputError(f"Walks on {batch.grid} can not be counted in rectangles of {grid}.")
         for start in range(0, len(rectangles), TILE):
             counts[start : start + TILE] += _count_tile(batch, rectangles[start : start + TILE], keep)
     return counts

@@ -6,6 +6,7 @@ Rows count from the south, columns from the west; bounds are divided evenly alon
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -73,7 +74,7 @@ class Grid:
             raise InputError(f"Bounds are four numbers, west south east north; got {self.bounds}.")
         west, south, east, north = bounds = tuple(float(value) for value in self.bounds)
         object.__setattr__(self, "bounds", bounds)
-        if not np.isfinite(bounds).all():
+        if not np.isfinite((*bounds, east - west, north - south)).all():
             raise InputError(f"Bounds must be finite numbers; got {_spell(bounds)}.")
         if is_degrees(self.crs) and west > 0 > east and south < north:
             raise InputError(
@@ -91,6 +92,7 @@ class Grid:
                 "Give the CRS too if they are in other units."
             )
         for name, count in (("rows", self.rows), ("columns", self.columns)):
+            object.__setattr__(self, name, operator.index(count))
             if not 1 <= count <= MAX_SIDE:
                 raise InputError(f"A grid has 1 to {MAX_SIDE} {name}; got {count}.")
 

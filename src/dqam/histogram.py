@@ -89,7 +89,7 @@ class SpatialHistogram:
     def _table(self) -> Counts:
         """Sums of faces minus edges over [0, i) x [0, j) of the common layout."""
         rows, columns = self.grid.shape
-        kind = np.result_type(self.faces, self.vertical, self.horizontal)
+        kind = np.result_type(self.faces, self.vertical, self.horizontal, np.int64)  # sums need the room
         table = np.zeros((2 * rows, 2 * columns), kind)
         table[1::2, 1::2] = self.faces
         table[1::2, 2::2] = -self.vertical

@@ -62,7 +62,7 @@ def draw(counts: NDArray[Any], grid: Grid, path: str | os.PathLike[str], title: 
         interpolation="nearest",
     )
     figure.colorbar(image, ax=axes, label=f"{unit} (log scale; dark: none)", shrink=0.85)
-    axes.set_title(title, loc="left", fontsize=13, fontweight="bold")
+    axes.set_title(title, loc="left", fontsize=13, fontweight="bold", parse_math=False)
     axes.set_xlabel("longitude" if is_degrees(grid.crs) else "x")
     axes.set_ylabel("latitude" if is_degrees(grid.crs) else "y")
     axes.ticklabel_format(useOffset=False)

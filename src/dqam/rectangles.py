@@ -95,7 +95,9 @@ def snap(bounds: NDArray[np.float64], grid: Grid, crs: str | None = None, name: 
     _refuse(bounds, ~np.isfinite(bounds.sum(axis=1)), name, "has a side that is not a number; give four numbers")
     _refuse(bounds, (west > east) | (south > north), name, "is upside down; give west <= east and south <= north")
     u0, v0, u1, v1 = _envelopes(bounds, grid, crs or grid.crs)
-    outside = ~((u0 <= grid.columns) & (u1 >= 0) & (v0 <= grid.rows) & (v1 >= 0))
+    outside = np.zeros(len(bounds), np.bool_)  # or only touching the grid from there
+    for low, high, end in ((u0, u1, grid.columns), (v0, v1, grid.rows)):
+        outside |= (high < 0) | (low > end) | ((low < 0) & (high <= 0)) | ((low >= end) & (high > end))
     _refuse(bounds, outside, name, f"does not meet the grid's bounds {grid.bounds}; leave it out or widen the bounds")
     wanted = np.stack([u0, v0, u1, v1], axis=1)
     lines = np.round(wanted)
@@ -155,18 +157,22 @@ def read_rectangles(path: str | Path, grid: Grid) -> Snapped:
 
 def _csv(content: bytes, name: str) -> NDArray[np.float64]:
     try:
-        table = pa.csv.read_csv(pa.BufferReader(content))
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{name} is not a CSV file of rectangles: {str(error).splitlines()[0][:200]}.") from None
+        table = pa.csv.read_csv(pa.BufferReader(content.decode("utf-8-sig").encode()))
+    except (pa.ArrowException, UnicodeDecodeError):
+        raise InputError(
+            f"{name} is not a CSV file of rectangles in UTF-8 with equally long rows; repair it."
+        ) from None
     found = {column.strip().lower(): column for column in table.column_names}
+    if len(found) < len(table.column_names):
+        raise InputError(f"{name} has a column twice; its columns are {', '.join(table.column_names)}.")
     if not found.keys() >= set(HEADER):
         raise InputError(
             f"{name} has the columns {', '.join(table.column_names)}; a file of rectangles has {', '.join(HEADER)}."
         )
     try:
         sides = [table[found[side]].cast(pa.float64()).to_numpy() for side in HEADER]
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{name} has a side that is not a number: {str(error).splitlines()[0][:200]}.") from None
+    except pa.ArrowException:
+        raise InputError(f"{name} has a side that is not a number; repair it.") from None
     if not table.num_rows:
         raise InputError(f"{name} has a header and no rectangles; add one a line.")
     return np.stack(sides, axis=1)
@@ -175,7 +181,7 @@ def _csv(content: bytes, name: str) -> NDArray[np.float64]:
 def _geojson(content: bytes, name: str) -> NDArray[np.float64]:
     try:
         shapes = shapely.get_parts(shapely.from_geojson(content))
-    except shapely.errors.GEOSException:
+    except (shapely.errors.GEOSException, UnicodeDecodeError):
         raise InputError(
             f"{name} is not GeoJSON with a geometry in every feature; check it with a GIS, or give CSV."
         ) from None

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dqam.counting import count_distinct
 from dqam.errors import InputError
+from dqam.grid import Grid
 from dqam.partition.regions import Partition
 from dqam.rectangles import check_rectangles
 from dqam.walks import Walks
@@ -264,6 +265,17 @@ class LengthQuantile:
     def __post_init__(self) -> None:
         if not 0 < self.quantile < 1:
             raise InputError(f"A quantile is between 0 and 1; got {self.quantile}.")
+
+    @classmethod
+    def on(cls, grid: Grid, quantile: Fraction) -> LengthQuantile:
+        """Candidates for a grid: 1 and up to 8 times its longer side, each about 5 % above the one before.
+
+        >>> LengthQuantile.on(Grid.over((0, 0, 1, 1), 8), Fraction(9, 10)).lengths[[0, 1, -1]].tolist()
+        [1, 2, 2048]
+        """
+        longest = 8 * max(grid.shape)
+        steps = max(2, round(np.log(longest) / np.log(1.05)))
+        return cls(np.unique(np.rint(np.geomspace(1, longest, steps)).astype(np.int64)), quantile)
 
     @property
     def sensitivity(self) -> int:

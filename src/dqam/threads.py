@@ -19,7 +19,8 @@ T = TypeVar("T")
 def cores() -> int:
     """The number of processors this process may use; DQAM_THREADS lowers it."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(available, int(os.environ.get("DQAM_THREADS", available))))
+    wanted = os.environ.get("DQAM_THREADS", "")
+    return max(1, min(available, int(wanted))) if wanted.isdecimal() else available
 
 
 def spans(weights: NDArray[np.int64], parts: int) -> list[tuple[int, int]]:

@@ -34,6 +34,8 @@ class Trips:
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y) or self.offsets[0] != 0 or self.offsets[-1] != len(self.x):
             raise ValueError(f"{len(self.x)} x, {len(self.y)} y and offsets up to {self.offsets[-1]} do not fit.")
+        if self.offsets.dtype != np.int64 or (np.diff(self.offsets) < 0).any():
+            raise ValueError(f"Offsets are int64 and never fall; these, of {self.offsets.dtype}, do not fit.")
         for name, values, size in (
             ("time", self.time, len(self.x)),
             ("ids", self.ids, len(self)),

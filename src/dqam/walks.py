@@ -178,9 +178,7 @@ def walk(trips: Trips, grid: Grid, gap: Gap | None = None) -> Walks:
     if math.isfinite(gap.seconds) and trips.time is None:
         raise InputError("A gap in seconds needs points with a time, and these have none; give it in metres.")
     x, y = transform(trips.x, trips.y, trips.crs, grid.crs)
-    west, south, east, north = grid.bounds
-    scale = grid.columns / (east - west), grid.rows / (north - south)
-    lines = x, y, _silences(trips, gap), trips.offsets, west, south, *scale, grid.columns, grid.rows
+    lines = x, y, _silences(trips, gap), trips.offsets, grid.bounds, grid.columns, grid.rows
     return Walks(grid, trips.offsets, lines)
 
 
@@ -257,22 +255,31 @@ def _great_circle(longitude, latitude):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _clip(u0, v0, u1, v1, columns, rows):  # type: ignore[no-untyped-def]
-    """The share [t0, t1] of a segment that lies on the grid (Liang and Barsky); t0 >= t1 where none does."""
+    """Both ends of the part of a segment that lies on the grid (Liang and Barsky), and whether there is one.
+
+    The same for a segment and its reverse: it is always reckoned from the western end, or the southern of two.
+    """
+    turned = u0 > u1 or (u0 == u1 and v0 > v1)
+    if turned:
+        u0, v0, u1, v1 = u1, v1, u0, v0
     t0, t1 = 0.0, 1.0
     for start, change, end in ((u0, u1 - u0, columns), (v0, v1 - v0, rows)):
         if change == 0.0:
             if start < 0.0 or start > end:
-                return 1.0, 0.0
+                return 0.0, 0.0, 0.0, 0.0, False
         else:
             a, b = -start / change, (end - start) / change
             t0, t1 = max(t0, min(a, b)), min(t1, max(a, b))
-    return t0, t1
+    ua, va, ub, vb = u0 + t0 * (u1 - u0), v0 + t0 * (v1 - v0), u0 + t1 * (u1 - u0), v0 + t1 * (v1 - v0)
+    if turned:
+        return ub, vb, ua, va, t0 < t1
+    return ua, va, ub, vb, t0 < t1
 
 
 @njit(nogil=True, cache=True)
-def _lattice(value):  # type: ignore[no-untyped-def]
-    """A coordinate in cells, not below 0, as a whole number of lattice steps."""
-    return np.int64(value * (1 << LATTICE_BITS) + 0.5)
+def _lattice(value, cells):  # type: ignore[no-untyped-def]
+    """A coordinate in cells, on the grid but for rounding, as a whole number of lattice steps."""
+    return np.int64(min(max(value, 0.0), cells) * (1 << LATTICE_BITS) + 0.5)
 
 
 @njit(nogil=True, cache=True)
@@ -349,7 +356,7 @@ def _note(runs, start, steps):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _trace(  # type: ignore[no-untyped-def]
-    x, y, silent, offsets, west, south, scale_x, scale_y, columns, rows, start, stop,
+    x, y, silent, offsets, bounds, columns, rows, start, stop,
     mode, visits, pieces, cells, piece_starts, runs, ends,
 ):  # fmt: skip
     """Walk trips start to stop, and do what `mode` says with what they pass.
@@ -357,6 +364,8 @@ def _trace(  # type: ignore[no-untyped-def]
     COUNT visits[i + 1] and pieces[i + 1]; or FILL `cells` and `piece_starts`, for which `visits` and `pieces` are
     cumulative sums; or TALLY crossings, starts and ends. Returns the number of points on the grid.
     """
+    west, south, east, north = bounds
+    scale_x, scale_y = columns / (east - west), rows / (north - south)
     inside = 0
     for trip in range(start, stop):
         at, piece = (visits[trip], pieces[trip]) if mode == FILL else (np.int64(0), np.int64(0))
@@ -365,27 +374,21 @@ def _trace(  # type: ignore[no-untyped-def]
         connected = within = False  # whether the point before is joined to this one; whether it is on the grid
         for point in range(offsets[trip], offsets[trip + 1]):
             u, v = (x[point] - west) * scale_x, (y[point] - south) * scale_y
-            here = u >= 0.0 and u <= columns and v >= 0.0 and v <= rows
+            here = x[point] >= west and x[point] <= east and y[point] >= south and y[point] <= north
             inside += here
             finite = here or (math.isfinite(u) and math.isfinite(v))  # a projection may have no place for a point
             if not finite or (len(silent) and silent[point]):
                 connected = False
-            U, V = (_lattice(u), _lattice(v)) if here else (np.int64(0), np.int64(0))
+            U, V = (_lattice(u, columns), _lattice(v, rows)) if here else (np.int64(0), np.int64(0))
             U1, V1 = U, V  # where this segment ends on the grid
             passes = here
             if connected and not (within and here):
-                t0, t1 = _clip(u0, v0, u, v, columns, rows)
+                ua, va, ub, vb, crosses = _clip(u0, v0, u, v, columns, rows)
                 if not here:
-                    passes = t0 < t1
-                    if passes:
-                        U1 = _lattice(min(max(u0 + t1 * (u - u0), 0.0), columns))
-                        V1 = _lattice(min(max(v0 + t1 * (v - v0), 0.0), rows))
-                if passes and not within:
-                    if t0 < t1:
-                        U0 = _lattice(min(max(u0 + t0 * (u - u0), 0.0), columns))
-                        V0 = _lattice(min(max(v0 + t0 * (v - v0), 0.0), rows))
-                    else:  # touches the grid at its end alone
-                        U0, V0 = U, V
+                    passes = crosses
+                    U1, V1 = _lattice(ub, columns), _lattice(vb, rows)
+                if not within:  # a segment that touches the grid at its end alone begins there
+                    U0, V0 = (_lattice(ua, columns), _lattice(va, rows)) if crosses else (U, V)
             elif not connected:
                 U0, V0 = U, V
             if passes:

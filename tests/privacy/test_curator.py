@@ -97,7 +97,7 @@ def test_private_number_and_length() -> None:
     data = walks(2000)
     curator = Curator(data, OpenDPNoise())
     assert abs(curator.measure(TripCount(), Budget(1))[0] - 2000) < 40
-    lengths = np.arange(1, 16)
-    chosen = lengths[curator.select(LengthQuantile(lengths, Fraction(9, 10)), Budget(1))]
+    scores = LengthQuantile.on(GRID, Fraction(9, 10))
+    chosen = scores.lengths[curator.select(scores, Budget(1))]
     crossings = np.diff(data.pieces) - 1
     assert 0.85 < (crossings <= chosen).mean() < 0.97

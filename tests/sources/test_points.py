@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dqam.sources import points, tables
+from dqam.errors import InputError
+from dqam.sources import points, read, tables
 from tests.sources.cases import coordinates, every_trip, source
 
 Row = tuple[int, int, int, float]
@@ -210,3 +211,66 @@ def test_only_needed_columns_are_read(tmp_path: Path, monkeypatch: pytest.Monkey
     pq.write_table(table, tmp_path / "a")
     source(tmp_path / "a").trips()
     assert asked == [["uid", "tid", "t", "lon", "lat"]]
+
+
+def test_a_file_name_that_looks_like_a_pattern(tmp_path):
+    """Statistics of another file must not tell that trips are complete."""
+    keys = np.arange(2**12).repeat(4)
+    odd, sibling = tmp_path / "t[1].parquet", tmp_path / "t1.parquet"
+    for path, tid in ((odd, np.concatenate([keys, keys])), (sibling, np.full(10, 10**9))):
+        zeros = np.zeros(len(tid))
+        pq.write_table(pa.table({"tid": tid, "lon": zeros, "lat": zeros}), path, row_group_size=2**12)
+    source = read(odd)
+    source.batch = 2**12
+    assert len(source.trips()) == 2**12
+
+
+def test_files_of_a_folder_must_be_of_one_kind(tmp_path):
+    table = pa.table({"tid": [1, 1], "lon": [0.0, 1.0], "lat": [0.0, 1.0]})
+    for other in (
+        table.set_column(0, "tid", pa.array(["1", "1"])),
+        table.append_column("uid", pa.array([5, 6])),
+        table.drop_columns(["lat"]).append_column("latitude", pa.array([0.0, 1.0])),
+    ):
+        pq.write_table(table, tmp_path / "a.parquet")
+        pq.write_table(other, tmp_path / "b.parquet")
+        with pytest.raises(InputError, match=r"b.parquet and a.parquet differ in"):
+            read(tmp_path)
+    pq.write_table(table, tmp_path / "b.parquet")
+    pq.write_table(table, tmp_path / ".hidden.parquet")
+    assert read(tmp_path).trips().points == 4
+    assert len(read(tmp_path).trips()) == 1
+
+
+def test_times_in_milliseconds_are_not_taken_for_seconds():
+    table = pa.table({"tid": [1], "lon": [0.0], "lat": [0.0], "t": [1372636858000]})
+    with pytest.raises(InputError, match="milliseconds"):
+        read(table).trips()
+
+
+def test_time_zones_do_not_mix_across_batches():
+    times = ["2024-01-01T10:00:00", "2024-01-01T10:00:15", "2024-01-01T10:00:30+02:00", "2024-01-01T10:00:45+02:00"]
+    source = read(pa.table({"tid": [1] * 4, "lon": [0.0] * 4, "lat": [0.0] * 4, "t": times}))
+    source.batch = 2
+    with pytest.raises(InputError, match="time zone"):
+        source.trips()
+
+
+def test_ids_that_are_floats_or_have_blanks():
+    def ids(values):
+        return read(pa.table({"tid": values, "lon": [0.0] * 3, "lat": [0.0] * 3})).trips().ids.to_pylist()
+
+    assert ids(pa.array([1.0, 0.0, -0.0])) == [1, 0]
+    assert ids(pa.array(["7", " 7", "7 "])) == ["7"]
+    for odd in ([1.0, float("nan"), 1.0], [1.5, 1.5, 1.5]):
+        with pytest.raises(InputError, match="whole numbers or text"):
+            ids(pa.array(odd))
+
+
+def test_a_person_column_can_be_left_out():
+    table = pa.table({"trip_id": [1, 1, 1], "driver_id": ["a", "a", "b"], "lon": [0.0] * 3, "lat": [0.0] * 3})
+    assert len(read(table).trips()) == 2
+    assert read(table).roles["person"] == "driver_id"
+    alone = read(table, columns={"person": ""})
+    assert len(alone.trips()) == 1
+    assert "person" not in alone.roles

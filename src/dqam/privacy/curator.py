@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dqam.errors import InputError
 from dqam.grid import Grid
-from dqam.privacy.budget import Budget, Number, Unit, parse_epsilon
+from dqam.privacy.budget import Budget, Neighbours, Number, Unit, parse_epsilon
 from dqam.privacy.noise import Noise
 from dqam.statistics import Records, Scores, Statistic
 from dqam.walks import Walks
@@ -43,6 +43,8 @@ class Curator:
 
     Of a person's trips at most `unit.max_trips` are kept, chosen by a random order that looks at nothing else.
     """
+
+    neighbours = Neighbours.ADD_OR_REMOVE_ONE_UNIT
 
     def __init__(
         self, walks: Walks, noise: Noise, unit: Unit | None = None, persons: Sequence[object] | pa.Array | None = None

@@ -19,7 +19,7 @@ def draw_audit(rows: list[tuple[str, float, bool]], epsilon: float, note: str, p
     axes = figure.add_subplot()
     for place, (_, bound, sound) in enumerate(reversed(rows)):
         axes.barh(place, bound, height=0.62, color="#2c7fb8" if sound else "#d95f0e")
-        axes.text(bound, place, f" {bound:.2f}", va="center", fontsize=8)
+        axes.text(0, place, f" {bound:.2f}", va="center", fontsize=8, color="white", fontweight="bold")
     axes.set_yticks(range(len(rows)), [name for name, _, _ in reversed(rows)], fontsize=9)
     axes.axvline(epsilon, color="black", linewidth=1.2, linestyle="--")
     axes.text(epsilon, len(rows) - 0.4, f" claimed: {epsilon:g}", fontsize=8, va="bottom")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ def read(
 ) -> Source:
     """Trips of a file, a folder of Parquet files, a data frame, MovingPandas trajectories or `Trips`.
 
-    columns    names of columns by role (trip, person, time, lon, lat, geometry, polyline), where not recognised
+    columns    names of columns by role (trip, person, time, lon, lat, geometry, polyline), where not recognised;
+               an empty name for one that is not to be used
     crs        the coordinate reference system, where the source declares none or a wrong one
     swap_axes  exchange x and y
     on_error   "fail" on invalid coordinates, or "drop" those points and count them in `Source.dropped`
@@ -90,6 +92,11 @@ class Source:
     def dropped(self) -> dict[str, int]:
         """What the latest iteration has left out: reason -> count."""
         return self._intake.dropped
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The columns in use, by role."""
+        return {role: name for role, name in asdict(self._columns).items() if name is not None}
 
     @property
     def notes(self) -> list[str]:

@@ -56,7 +56,7 @@ def recognise(
     if unknown := [role for role in given if role not in NAMES]:
         raise InputError(f"{source}: {unknown[0]!r} is not a role of a column; the roles are {', '.join(NAMES)}.")
     for role, name in given.items():
-        if name not in names:
+        if name and name not in names:
             raise InputError(
                 f"{source} has no column {name!r} for {role}; it has {_listed(names)}: name one of them instead."
             )
@@ -70,7 +70,7 @@ def recognise(
         roles |= {"geometry": None, "polyline": None}
     elif "geometry" in given:
         roles["polyline"] = None
-    roles |= given
+    roles |= {role: name or None for role, name in given.items()}  # an empty name: not to be used
     if roles["polyline"] or roles["geometry"]:
         roles |= {"lon": None, "lat": None}
     if roles["polyline"]:

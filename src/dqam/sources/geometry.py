@@ -101,7 +101,7 @@ def lines(array: pa.Array, name: str, first_row: int) -> tuple[Floats, Floats, N
         lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()).to_numpy()
         return *_native_points(plain(array.flatten()), name), lengths
     shapes = _shapes(array, name, first_row)
-    _require(shapes, _LINE, name, first_row, "Split it into LineStrings first (GeoPandas: explode()), one a trip")
+    _require(shapes, _LINE, name, first_row, "Give one LineString a trip, or its points")
     coordinates = shapely.get_coordinates(shapes)
     lengths = np.where(shapely.is_missing(shapes), 0, shapely.get_num_coordinates(shapes)).astype(np.int64)
     return np.ascontiguousarray(coordinates[:, 0]), np.ascontiguousarray(coordinates[:, 1]), lengths

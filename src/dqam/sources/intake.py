@@ -38,6 +38,7 @@ class Intake:
         self.progress = 0.0
         self.share = 1.0  # of the progress that belongs to reading; what is left is for work that comes after it
         self.dropped: dict[str, int] = {}
+        self.zones: set[bool] = set()  # whether times so far had a time zone
         self._degrees = is_degrees(crs)
         self._limits = (180.0, 90.0) if self._degrees else (np.finfo(np.float64).max,) * 2
         self._seen = self._bad = 0

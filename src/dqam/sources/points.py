@@ -22,7 +22,7 @@ from dqam.errors import InputError
 from dqam.sources import geometry
 from dqam.sources.columns import Columns, require_keys
 from dqam.sources.intake import NO_TIME, Intake
-from dqam.sources.tables import Table
+from dqam.sources.tables import Table, translated
 from dqam.sources.values import is_text, moments, numbers, plain
 from dqam.trips import Trips
 
@@ -40,7 +40,8 @@ def read_points(table: Table, columns: Columns, intake: Intake, batch: int) -> I
     numeric = [name for name in (columns.lon, columns.lat) if name]
     table = table.loaded(used, numeric)
     rows = _clean(table, columns, used, numeric, intake, batch)
-    yield from _gather(_adjacent(table, keys, rows, intake, batch), len(keys), bool(columns.person), intake.crs)
+    with translated(table.name):
+        yield from _gather(_adjacent(table, keys, rows, intake, batch), len(keys), bool(columns.person), intake.crs)
 
 
 def _clean(
@@ -58,7 +59,7 @@ def _clean(
         keep = intake.keep(x, y, row + 1)
         arrays = {f"key{i}": key for i, key in enumerate(keys)}
         if columns.time:
-            arrays["t"] = moments(rows.column(columns.time), table.name, row + 1)
+            arrays["t"] = moments(rows.column(columns.time), table.name, row + 1, intake.zones)
             keep = _timed(arrays["t"], keep, intake, row)
         cleaned = pa.record_batch(arrays | {"x": pa.array(x), "y": pa.array(y)})
         row += rows.num_rows
@@ -92,12 +93,16 @@ def _keys(rows: pa.RecordBatch, names: Sequence[str], source: str, row: int) -> 
             i = int(np.argmax(key.is_null().to_numpy(zero_copy_only=False)))
             raise InputError(f"{source}: row {row + i + 1:,} has no {name}; give every point the id of its trip.")
         try:
+            if pt.is_floating(key.type):  # whole numbers that a data frame with gaps has made floats
+                key = key.cast(pa.int64())
             if pt.is_integer(key.type) and not pt.is_uint64(key.type):
                 key = key.cast(pa.int64())
+            elif is_text(key.type):
+                key = pc.utf8_trim_whitespace(key)
             elif not (is_text(key.type) or pt.is_uint64(key.type)):
                 key = key.cast(pa.string())
         except pa.ArrowException:
-            raise InputError(f"{source}: ids can not be {key.type} ({name}); use numbers or text.") from None
+            raise InputError(f"{source}: ids can not be {key.type} ({name}); use whole numbers or text.") from None
         keys.append(key)
     return keys
 

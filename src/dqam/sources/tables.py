@@ -43,7 +43,7 @@ def translated(name: str, verdict: str | None = None) -> Iterator[None]:
         raise
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise InputError(f"{name} is a damaged or incomplete gzip file; copy it again.") from None
-    except (pa.ArrowException, OSError, UnicodeError, csv.Error) as error:
+    except (pa.ArrowException, duckdb.Error, OSError, UnicodeError, csv.Error) as error:
         words = str(error)
         if "compressed stream" in words or "zlib" in words:
             raise InputError(f"{name} is a damaged or incomplete gzip file; copy it again.") from None
@@ -216,8 +216,29 @@ class ParquetTable(Table):
             self._files = [fragment.metadata for fragment in self._data.get_fragments()]
             self.names = list(self._data.schema.names)
         self._paths = list(paths)
+        self._refuse_mixed()
         self.geometry = primary_column(self._data.schema)
         self._rows = sum(file.num_rows for file in self._files)
+
+    def _refuse_mixed(self) -> None:
+        """One table means the same columns in every file: else ids and times of one would be read as the other's."""
+        first = self._data.schema
+        kinds = dict(zip(first.names, first.types, strict=True))
+        for path, fragment in list(zip(self._paths, self._data.get_fragments(), strict=True))[1:]:
+            other = fragment.physical_schema
+            others = dict(zip(other.names, other.types, strict=True))
+            mixed = [name for name in kinds | others if kinds.get(name) != others.get(name)]
+            if (
+                not mixed
+                and (column := primary_column(first))
+                and declared_crs(first, column) != declared_crs(other, column)
+            ):
+                mixed = [f"the CRS of {column}"]
+            if mixed:
+                raise InputError(
+                    f"{self.name}: {path.name} and {self._paths[0].name} differ in {mixed[0]}; write them with the "
+                    "same columns, or give one file at a time."
+                )
 
     def batches(self, columns: Sequence[str], rows: int, numeric: Collection[str] = ()) -> Batches:
         done = 0
@@ -250,6 +271,8 @@ class ParquetTable(Table):
             return None
         rows: list[int] = []
         smallest: list[int] = []
+        if any(character in str(path) for path in self._paths for character in "*?[]{}"):
+            return None  # DuckDB would take the name for a pattern, and answer for other files
         for path in self._paths:
             # DuckDB reads these, because on a damaged footer pyarrow's column metadata end the whole process.
             query = "SELECT row_group_num_rows, stats_min_value FROM parquet_metadata(?) WHERE path_in_schema = ? "
@@ -260,15 +283,19 @@ class ParquetTable(Table):
                 smallest += [int(least) for _, least in groups]
             except (duckdb.Error, TypeError, ValueError):  # no statistics
                 return None
-        return None if max(rows, default=0) > most else Floors(rows, smallest)
+        known = [file.row_group(i).num_rows for file in self._files for i in range(file.num_row_groups)]
+        return None if rows != known or max(rows, default=0) > most else Floors(rows, smallest)
 
 
 def open_path(path: Path) -> Table:
     """The table in a file or folder, whatever it is called."""
     if path.is_dir():
-        paths = sorted(child for child in path.iterdir() if child.is_file() and _head(child) == b"PAR1")
+        files = (child for child in path.iterdir() if child.is_file() and child.name[0] not in "._")
+        paths = sorted(child for child in files if _head(child) == b"PAR1")
         if not paths:
-            raise InputError(f"{path} is a folder with no Parquet files in it; give a file or another folder.")
+            raise InputError(
+                f"{path} is a folder with no Parquet files directly in it; give a file, or a folder that has them."
+            )
         return ParquetTable(path.resolve().name, paths)
     if not path.exists():
         raise InputError(f"{path} does not exist; check the path.")

@@ -45,8 +45,11 @@ def numbers(array: pa.Array, name: str, first_row: int, what: str) -> NDArray[np
     return array.to_numpy(zero_copy_only=False)
 
 
-def moments(array: pa.Array, name: str, first_row: int) -> pa.Array:
-    """Int64 microseconds since 1970, null where unknown; numbers are seconds, strings ISO 8601 or seconds."""
+def moments(array: pa.Array, name: str, first_row: int, zones: set[bool] | None = None) -> pa.Array:
+    """Int64 microseconds since 1970, null where unknown; numbers are seconds, strings ISO 8601 or seconds.
+
+    `zones` collects whether times have a time zone, over all batches of a source: all or none may.
+    """
     array = plain(array)
     kind = array.type
     expected = "a time was expected (ISO 8601 like 2013-07-01T00:00:58, or seconds)"
@@ -60,14 +63,23 @@ def moments(array: pa.Array, name: str, first_row: int) -> pa.Array:
             kind = next((form for form in _DAY_FORMS if form.tz == kind.tz and _casts(known, form)), kind)
         array = _cast(array, kind, name, first_row, expected)
     if pt.is_timestamp(kind) or pt.is_date(kind):
+        if zones is not None:
+            zones.add(getattr(kind, "tz", None) is not None)
+            if len(zones) > 1:
+                raise InputError(
+                    f"{name}: from row {first_row:,} some times have a time zone and some not; give all one."
+                )
         return array.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False).view(pa.int64())
     if _is_number(kind):
         seconds = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         with np.errstate(invalid="ignore"):
             known_seconds = np.isfinite(seconds)
-            if (too_far := known_seconds & (np.abs(seconds) > 9e12)).any():
+            if (too_far := known_seconds & (np.abs(seconds) > 1e11)).any():
                 i = int(np.argmax(too_far))
-                raise InputError(f"{name}: row {first_row + i:,} has time {seconds[i]:.17g}, too many seconds; divide.")
+                raise InputError(
+                    f"{name}: row {first_row + i:,} has time {seconds[i]:.17g}, too many seconds since 1970; "
+                    "if these are milliseconds, divide them by 1000."
+                )
             ticks = np.rint(seconds * 1e6).astype(np.int64)
         return pa.array(ticks, mask=None if known_seconds.all() else ~known_seconds)
     if pt.is_null(kind):
