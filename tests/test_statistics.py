@@ -130,7 +130,7 @@ def test_uniformity_costs(partition: Partition) -> None:
     )
     assert added.max() <= statistic.sensitivity
     if partition is not CELLS:
-        assert added.max() >= 0.995 * statistic.sensitivity
+        assert added.max() >= 0.98 * statistic.sensitivity
     else:
         assert added.max() == 0
 
@@ -154,8 +154,9 @@ def test_uniformity_costs_of_any_masses() -> None:
         QueryErrors(ALL, np.linspace(-3, 9.5, len(ALL))),
         LengthQuantile(np.arange(9), Fraction(1, 2)),
         LengthQuantile(np.arange(9), Fraction(97, 100)),
+        LengthQuantile(np.arange(9), Fraction(1, 10)),
     ],
-    ids=["errors", "errors of estimates", "median", "quantile"],
+    ids=["errors", "errors of estimates", "median", "quantile", "low quantile"],
 )
 def test_scores(scores: Scores) -> None:
     some = [TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 150)]
@@ -192,19 +193,73 @@ def test_bounds_are_checked() -> None:
         Flux(ROWS, 0)
     with pytest.raises(InputError, match="weight"):
         Flux(ROWS, 2, np.array([1, 2]))
-    with pytest.raises(InputError, match="between 0 and 1"):
-        LengthQuantile(np.arange(3), Fraction(1))
+    for weights in (np.array([1.0, 2.0, np.nan]), np.array([-1, 1, 1]), np.array([FLUX + 1, 1, 1])):
+        with pytest.raises(InputError, match="weight"):
+            Flux(ROWS, 2, weights)
+    for quantile in (Fraction(1), Fraction(0), Fraction(0.9)):
+        with pytest.raises(InputError, match="between 0 and 1"):
+            LengthQuantile(np.arange(3), quantile)
+    for estimates in (np.zeros(2), np.full(len(ALL), np.nan), np.full(len(ALL), -(2.0**60))):
+        with pytest.raises(InputError, match="finite estimate"):
+            QueryErrors(ALL, estimates)
+    with pytest.raises(InputError, match="shape"):
+        DistinctCounts(ALL.reshape(1, -1))
+
+
+def test_questions_must_fit_the_grid() -> None:
+    for question, says in (
+        (Endpoints(Partition.whole(2, 2)), "does not fit a grid"),
+        (Flux(Partition.whole(4, 4), 2), "does not fit a grid"),
+        (DistinctCounts(np.array([[0, 0, 4, 4]])), "on this grid"),
+        (QueryErrors(np.array([[0, 0, 4, 4]]), np.zeros(1)), "on this grid"),
+        (UniformityCosts(np.array([[0, 0, 3, 3]] * 2)), "overlap"),
+        (UniformityCosts(np.array([[0, 0, 4, 3]])), "not all of|Not all of"),
+    ):
+        with pytest.raises(InputError, match=says):
+            question.check(GRID)
+
+
+def test_what_a_question_holds_can_not_be_changed() -> None:
+    rectangles, weights = ALL.astype(np.int8), np.array([5, 5, 5])
+    for held, given in (
+        (DistinctCounts(rectangles).rectangles, rectangles),
+        (UniformityCosts(rectangles[:1]).rectangles, rectangles),
+        (Flux(ROWS, 2, weights).weights, weights),
+        (ROWS.regions, None),
+    ):
+        assert held is not None
+        assert held.dtype == np.int64
+        assert not held.flags.writeable
+        assert given is None or not np.shares_memory(held, given)
+    assert UniformityCosts(np.array([[0, 0, 127, 127]], np.int8)).sensitivity > 2**30
+
+
+def test_large_regions_and_small_masses() -> None:
+    """Rounding the mean moves every cell's term by up to one; the mass left out of a trip pays for it."""
+    from dqam.statistics import region_costs
+
+    side = 300
+    region = np.array([[0, 0, side, side]])
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        base = rng.integers(0, 3, (side, side))
+        short = -int(base.sum()) % (side * side)  # what is missing to the next whole mean
+        base[rng.integers(side), rng.integers(side)] += max(0, short - 1)
+        more = base.copy()
+        more[0, 0] += MASS
+        change = abs(int(region_costs(more, region)[0] - region_costs(base, region)[0]))
+        assert change <= UniformityCosts(region).sensitivity
 
 
 def test_an_empty_data_set_has_all_statistics() -> None:
     for statistic in (TripCount(), Endpoints(ROWS), Flux(ROWS, 2), CellShares(), UniformityCosts(ROWS.regions)):
         assert not statistic.of(records([])).any()
-    assert MASS < 2**32
+    assert MASS < 2**30
 
 
 def test_noisy_answers_come_near_the_exact_ones_at_a_large_epsilon() -> None:
     base = [TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 200)]
     kept = records(base)
-    curator = Curator(kept.walks, SeededNoise(0), Unit.trip())
+    curator = Curator(kept.walks, Budget(3000), SeededNoise(0), Unit.trip())
     for statistic in (TripCount(), Endpoints(ROWS), DistinctCounts(random_rectangles(GRID, 5, RANDOM))):
-        np.testing.assert_array_equal(curator.measure(statistic, Budget(1000)), statistic.of(kept))
+        np.testing.assert_array_equal(curator.measure(statistic, curator.budget, 1000), statistic.of(kept))

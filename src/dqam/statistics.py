@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 from dqam.counting import count_distinct
 from dqam.errors import InputError
 from dqam.grid import Grid
-from dqam.partition.regions import Partition
+from dqam.partition.regions import Partition, coverage, frozen
 from dqam.rectangles import check_rectangles
 from dqam.walks import Walks
 
 Integers = NDArray[np.int64]
 
-MASS = 2**32 - 2**24  # of a trip, spread over its visits; see `UniformityCosts` for what the difference is for
+MASS = 2**30 - 2**24  # of a trip, spread over its visits; see `UniformityCosts` for what the difference is for
+MOST_TRIPS = 2**31  # so that sums of mass fit 64 bits
 FLUX = 2**16  # of a crossing
 
 
@@ -40,6 +41,8 @@ class Records:
     """
 
     def __init__(self, walks: Walks, keep: NDArray[np.bool_] | None = None) -> None:
+        if len(walks) > MOST_TRIPS:
+            raise InputError(f"At most {MOST_TRIPS:,} trips can be asked at once; split the data set.")
         self.walks = walks
         self.keep = keep
         self.longest = _longest_pieces(walks.pieces, walks.trips)
@@ -49,7 +52,7 @@ class Records:
 
     def distinct(self, rectangles: Integers) -> Integers:
         """The exact distinct counts of a query set, counted once."""
-        key = rectangles.tobytes()
+        key = repr(rectangles.shape).encode() + rectangles.tobytes()
         if key not in self._distinct:
             self._distinct[key] = count_distinct(self.walks, rectangles, self.walks.grid, self.keep)
         return self._distinct[key]
@@ -72,6 +75,9 @@ class Statistic(Protocol):
     def sensitivity(self) -> int:
         """The most that one trip can change it, in the L1 norm."""
 
+    def check(self, grid: Grid) -> None:
+        """An `InputError` if this can not be asked on `grid`; looks at no data."""
+
     def of(self, records: Records) -> Integers:
         """The exact value; only the curator may ask."""
 
@@ -87,12 +93,43 @@ class Scores(Protocol):
     def sensitivity(self) -> int:
         """The most that one trip can change any of them."""
 
+    def check(self, grid: Grid) -> None:
+        """An `InputError` if this can not be asked on `grid`; looks at no data."""
+
     def of(self, records: Records) -> Integers:
         """The exact scores; only the curator may ask."""
 
 
+class _OnAnyGrid:
+    def check(self, grid: Grid) -> None:
+        """Any grid will do."""
+
+
+class _OnPartition:
+    partition: Partition
+
+    def check(self, grid: Grid) -> None:
+        """The partition is of this grid."""
+        if (self.partition.rows, self.partition.columns) != grid.shape:
+            raise InputError(
+                f"A partition of {self.partition.rows} x {self.partition.columns} cells does not fit a grid of "
+                f"{grid.rows} x {grid.columns}."
+            )
+
+
+class _OnRectangles:
+    rectangles: Integers
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rectangles", frozen(self.rectangles))
+
+    def check(self, grid: Grid) -> None:
+        """The rectangles are on this grid."""
+        check_rectangles(self.rectangles, grid)
+
+
 @dataclass(frozen=True)
-class TripCount:
+class TripCount(_OnAnyGrid):
     """The number of trips on the grid.
 
     Sensitivity 1: a trip adds 1 if it is on the grid and 0 if not.
@@ -107,7 +144,7 @@ class TripCount:
 
 
 @dataclass(frozen=True, eq=False)
-class Endpoints:
+class Endpoints(_OnPartition):
     """Starts plus ends in each region: int64[regions].
 
     Sensitivity 2: a trip has one longest piece, with one start and one end, each in exactly one region.
@@ -126,7 +163,7 @@ class Endpoints:
 
 
 @dataclass(frozen=True, eq=False)
-class Flux:
+class Flux(_OnPartition):
     """Crossings by region, of vertical edges and then of horizontal ones: int64[2 * regions], in units of 1/FLUX.
 
     An edge belongs to the region of the cell west or south of it. A crossing in region p weighs weights[p] (FLUX where
@@ -145,10 +182,20 @@ class Flux:
     def __post_init__(self) -> None:
         if not 1 <= self.cap <= 2**24:
             raise InputError(f"The cap on a trip's crossings is 1 to {2**24}; got {self.cap}.")
-        if self.weights is not None and (
-            len(self.weights) != len(self.partition) or self.weights.min() < 0 or self.weights.max() > FLUX
-        ):
-            raise InputError(f"Flux needs a weight from 0 to {FLUX} for each of {len(self.partition)} regions.")
+        if self.weights is not None:
+            weights = np.array(self.weights)
+            if (
+                weights.shape != (len(self.partition),)
+                or weights.dtype.kind not in "iu"
+                or weights.min() < 0
+                or weights.max() > FLUX
+            ):
+                raise InputError(
+                    f"Flux needs a whole weight from 0 to {FLUX} for each of {len(self.partition)} regions."
+                )
+            weights = weights.astype(np.int64)
+            weights.flags.writeable = False
+            object.__setattr__(self, "weights", weights)
 
     @property
     def sensitivity(self) -> int:
@@ -167,7 +214,7 @@ class Flux:
 
 
 @dataclass(frozen=True)
-class CellShares:
+class CellShares(_OnAnyGrid):
     """Each trip's mass spread evenly over its visits, by cell: int64[rows * columns], in units of 1/MASS.
 
     Sensitivity MASS: a trip with k visits adds k times floor(MASS / k) <= MASS in all, and all terms are positive.
@@ -182,38 +229,44 @@ class CellShares:
 
 
 @dataclass(frozen=True, eq=False)
-class UniformityCosts:
+class UniformityCosts(_OnRectangles):
     """How far each region's cell shares are from uniform: the paper's cost, for disjoint regions: int64[regions].
 
     For shares c_j of the p cells of a region with sum S the cost is sum over j of |c_j - floor(S / p)|.
 
-    Sensitivity 2^33 (P - 1) / P, rounded up, where P is the size of the largest region. Let a trip add w_j >= 0 with
+    Sensitivity 2^31 (P - 1) / P, rounded up, where P is the size of the largest region. Let a trip add w_j >= 0 with
     sum W to a region of p cells, and let d = floor((S + W) / p) - floor(S / p); then d < W / p + 1. Each term changes
     by at most |w_j - d|, and sum |w_j - d| <= max over how a given W may lie: the sum is convex in w, so it is largest
     when all of W is in one cell, where it is |W - d| + (p - 1) d. If d <= W this is W + (p - 2) d
     < W + (p - 2)(W / p + 1) = 2 W (p - 1) / p + p - 2; if d > W then W = 0 (d = 1 > W as integers), and nothing
-    changes. For p = 1 the cost is always 0. Summed over disjoint regions, with total mass at most MASS = 2^32 - 2^24
+    changes. For p = 1 the cost is always 0. Summed over disjoint regions, with total mass at most MASS = 2^30 - 2^24
     and at most 2^24 cells in all, a trip moves the vector by at most
-    2 MASS (P - 1) / P + sum (p - 2 where p >= 2) <= 2 (2^32 - 2^24)(P - 1) / P + 2^24 (P - 1) / P < 2^33 (P - 1) / P.
+    2 MASS (P - 1) / P + sum (p - 2 where p >= 2) <= 2 (2^30 - 2^24)(P - 1) / P + 2^24 (P - 1) / P < 2^31 (P - 1) / P.
     That is what 2^24 of the mass were left out for: rounding costs no privacy.
     """
 
-    regions: Integers  # (k, 4): disjoint rectangles of cells
+    rectangles: Integers  # disjoint
     name: str = "uniformity costs"
 
     @property
     def sensitivity(self) -> int:
-        """2^33 (P - 1) / P, rounded up; 1 where every region is one cell and all costs are 0."""
-        largest = int(_sizes(self.regions).max())
-        return max(1, -(-(2**33) * (largest - 1) // largest))
+        """2^31 (P - 1) / P, rounded up; 1 where every region is one cell and all costs are 0."""
+        west, south, east, north = self.rectangles.T
+        largest = int(((east - west) * (north - south)).max())
+        return max(1, -(-(2**31) * (largest - 1) // largest))
+
+    def check(self, grid: Grid) -> None:
+        """The regions are on this grid and disjoint."""
+        if coverage(self.rectangles, *grid.shape).max() > 1:
+            raise InputError(f"Costs are of disjoint regions; some of these {len(self.rectangles)} overlap.")
 
     def of(self, records: Records) -> Integers:
         """int64[regions]."""
-        return region_costs(records.shares(), check_rectangles(self.regions, records.walks.grid))
+        return region_costs(records.shares(), self.rectangles)
 
 
 @dataclass(frozen=True, eq=False)
-class DistinctCounts:
+class DistinctCounts(_OnRectangles):
     """Distinct trips in each of some rectangles: int64[m].
 
     Sensitivity m: a trip adds 0 or 1 to each, whatever loops it makes.
@@ -233,7 +286,7 @@ class DistinctCounts:
 
 
 @dataclass(frozen=True, eq=False)
-class QueryErrors:
+class QueryErrors(_OnRectangles):
     """Scores: how far public estimates are from the distinct counts of a query set, |count - estimate|.
 
     Sensitivity 1: a trip changes each count by 0 or 1, the estimates not at all, and the absolute value is 1-Lipschitz.
@@ -245,13 +298,21 @@ class QueryErrors:
     name: str = field(default="query errors", init=False)
     sensitivity: int = field(default=1, init=False)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        estimates = np.array(self.estimates, np.float64)
+        if estimates.shape != (len(self.rectangles),) or not (np.abs(estimates) <= 2**53).all():
+            raise InputError(f"Errors need a finite estimate for each of {len(self.rectangles)} rectangles.")
+        estimates.flags.writeable = False
+        object.__setattr__(self, "estimates", estimates)
+
     def of(self, records: Records) -> Integers:
         """int64[m]."""
         return np.abs(records.distinct(self.rectangles) - np.rint(self.estimates).astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)
-class LengthQuantile:
+class LengthQuantile(_OnAnyGrid):
     """Scores of candidate lengths as the q-quantile of the number of crossings of a trip, q = a / b.
 
     The score of a length is -|b * (trips not longer) - a * (trips)|. Sensitivity max(a, b - a): a trip changes the
@@ -263,8 +324,9 @@ class LengthQuantile:
     name: str = field(default="walk length quantile", init=False)
 
     def __post_init__(self) -> None:
-        if not 0 < self.quantile < 1:
-            raise InputError(f"A quantile is between 0 and 1; got {self.quantile}.")
+        quantile = Fraction(self.quantile)
+        if not 0 < quantile < 1 or quantile.denominator > 10**6:
+            raise InputError(f"A quantile is a fraction a/b between 0 and 1 with b <= 10^6; got {self.quantile!r}.")
 
     @classmethod
     def on(cls, grid: Grid, quantile: Fraction) -> LengthQuantile:
@@ -295,10 +357,6 @@ def region_costs(shares: Integers, regions: Integers) -> Integers:
     costs = np.zeros(len(regions), np.int64)
     _add_costs(shares, regions, costs)
     return costs
-
-
-def _sizes(regions: Integers) -> Integers:
-    return (regions[:, 2] - regions[:, 0]) * (regions[:, 3] - regions[:, 1])
 
 
 @njit(nogil=True, cache=True)
@@ -350,3 +408,7 @@ def _add_costs(shares, regions, costs):  # type: ignore[no-untyped-def]
         for row in range(south, north):
             for column in range(west, east):
                 costs[i] += abs(shares[row, column] - mean)
+
+
+STATISTICS = frozenset({TripCount, Endpoints, Flux, CellShares, UniformityCosts, DistinctCounts})
+SCORES = frozenset({QueryErrors, LengthQuantile})

@@ -1,3 +1,5 @@
+import copy
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -8,7 +10,7 @@ from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.partition.privtree import PrivTree
 from dqam.privacy.budget import Budget, BudgetError, Unit
-from dqam.privacy.curator import Curator, Entry
+from dqam.privacy.curator import Curator, Entry, _kept
 from dqam.privacy.noise import OpenDPNoise, SeededNoise
 from dqam.statistics import MASS, LengthQuantile, Records, TripCount
 from dqam.trips import Trips
@@ -22,41 +24,123 @@ def walks(n: int = 50) -> Walks:
     return walk(Trips(rng.uniform(0, 4, 3 * n), rng.uniform(0, 4, 3 * n), np.arange(0, 3 * n + 1, 3)), GRID)
 
 
-class Spy(TripCount):
-    """Notes when the data was looked at."""
-
-    looked = 0
-
-    def of(self, records: Records) -> np.ndarray:
-        type(self).looked += 1
-        return super().of(records)
-
-
-def test_the_budget_is_charged_before_the_data_is_looked_at() -> None:
-    curator, budget = Curator(walks(), SeededNoise(0)), Budget(1)
-    curator.measure(Spy(), budget, "0.75")
-    assert Spy.looked == 1
-    with pytest.raises(BudgetError, match="0.5 of epsilon was asked and 0.25 of 1 is left"):
-        curator.measure(Spy(), budget, 0.5)
-    assert Spy.looked == 1
-    assert curator.spent == Fraction(3, 4)
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Notes each time the data is looked at."""
+    seen: list[str] = []
+    for kind in (TripCount, LengthQuantile):
+        plain = kind.of
+        monkeypatch.setattr(kind, "of", lambda self, records, plain=plain: seen.append("of") or plain(self, records))
+    monkeypatch.setattr(PrivTree, "grow", lambda *_: seen.append("grow"))
+    return seen
 
 
-def test_a_question_that_breaks_is_charged_all_the_same() -> None:
-    class Broken(TripCount):
-        def of(self, records: Records) -> np.ndarray:
-            raise RuntimeError
-
+def test_the_budget_is_charged_before_the_data_is_looked_at(looks: list[str]) -> None:
     budget = Budget(1)
-    curator = Curator(walks(), SeededNoise(0))
-    with pytest.raises(RuntimeError):
-        curator.measure(Broken(), budget)
+    curator = Curator(walks(), budget, SeededNoise(0))
+    curator.measure(TripCount(), budget, "0.75")
+    assert looks == ["of"]
+    for ask in (
+        lambda: curator.measure(TripCount(), budget, 0.5),
+        lambda: curator.select(LengthQuantile.on(GRID, Fraction(1, 2)), budget, 0.5),
+        lambda: curator.partition(PrivTree(), budget, 0.5),
+    ):
+        with pytest.raises(BudgetError, match="0.5 of epsilon was asked and 0.25 of 1 is left"):
+            ask()
+    assert looks == ["of"]
+    assert curator.spent == Fraction(3, 4)
+    curator.partition(PrivTree(), budget)
     assert budget.left == 0
+    with pytest.raises(BudgetError, match="is spent"):
+        curator.measure(TripCount(), budget)
+
+
+def test_only_the_budget_of_the_data_set_pays() -> None:
+    curator = Curator(walks(), Budget(1, "city"), SeededNoise(0))
+    with pytest.raises(BudgetError, match="mine is no part of city"):
+        curator.measure(TripCount(), Budget(100, "mine"))
+    part, _ = curator.budget.split(a=1, b=1)
+    curator.measure(TripCount(), part.split(c=1)[0])
+    assert curator.spent == Fraction(1, 2)
+
+
+def test_a_budget_can_not_be_copied_or_changed() -> None:
+    budget = Budget(1)
+    for copying in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="can not be copied"):
+            copying(budget)
+    with pytest.raises(AttributeError):
+        budget.epsilon = Fraction(99)  # type: ignore[misc]
+
+
+def test_a_question_that_breaks_is_charged_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: TripCount, records: Records) -> np.ndarray:
+        raise RuntimeError
+
+    monkeypatch.setattr(TripCount, "of", broken)
+    curator = Curator(walks(), Budget(1), SeededNoise(0))
+    with pytest.raises(RuntimeError):
+        curator.measure(TripCount(), curator.budget)
+    assert curator.budget.left == 0
     assert curator.spent == 1
 
 
+def test_only_questions_with_a_proof_are_answered() -> None:
+    class Mine(TripCount):
+        pass
+
+    curator = Curator(walks(), Budget(1), SeededNoise(0))
+    with pytest.raises(InputError, match="Mine is not a question with a proof"):
+        curator.measure(Mine(), curator.budget)
+    assert curator.spent == 0
+
+
+def test_refusals_tell_nothing_of_the_data() -> None:
+    """Whether a question is refused, and in which words, depends on public numbers alone."""
+    for question in ("measure", "partition", "select"):
+        said = set()
+        for n in (1, 1234):
+            curator = Curator(walks(n), Budget("1e-18"), OpenDPNoise())
+            thing = {"measure": TripCount(), "partition": PrivTree(), "select": LengthQuantile.on(GRID, Fraction(1, 2))}
+            with pytest.raises(InputError) as caught:
+                getattr(curator, question)(thing[question], curator.budget)
+            said.add(str(caught.value))
+            assert curator.budget.left == curator.budget.epsilon
+        assert len(said) == 1
+
+
+class Recorder(SeededNoise):
+    """Notes the scales that are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.scales: list[Fraction] = []
+
+    def laplace(self, values: np.ndarray, scale: Fraction) -> np.ndarray:
+        self.scales.append(scale)
+        return super().laplace(values, scale)
+
+    def noisy_max(self, scores: np.ndarray, scale: Fraction) -> int:
+        self.scales.append(scale)
+        return super().noisy_max(scores, scale)
+
+
+@pytest.mark.parametrize("unit", [Unit.trip(), Unit.person(3)])
+def test_the_noise_that_is_drawn_has_the_scale_in_the_ledger(unit: Unit) -> None:
+    noise, m = Recorder(), unit.max_trips
+    curator = Curator(walks(), Budget(2), noise, unit, [str(i // 2) for i in range(50)])
+    parts = curator.budget.split(a=1, b=1, c=2)
+    curator.measure(TripCount(), parts[0])
+    curator.select(LengthQuantile(np.array([1, 2]), Fraction(1, 4)), parts[1])
+    curator.partition(PrivTree(), parts[2])
+    assert noise.scales[:2] == [Fraction(2 * m), Fraction(2 * 3 * m * 2)]
+    assert set(noise.scales[2:]) == {Fraction(7 * MASS * m, 3)}
+    assert [entry.scale for entry in curator.ledger] == [*noise.scales[:2], noise.scales[2]]
+
+
 def test_the_ledger_tells_all() -> None:
-    curator, budget = Curator(walks(), SeededNoise(0), Unit.person(3), ["a"] * 25 + ["b"] * 25), Budget(1)
+    budget = Budget(1)
+    curator = Curator(walks(), budget, SeededNoise(0), Unit.person(3), ["a"] * 25 + ["b"] * 25)
     counted, tree, length = budget.split(counted=1, tree=2, length=1)
     curator.measure(TripCount(), counted)
     curator.partition(PrivTree(), tree)
@@ -73,8 +157,8 @@ def test_the_ledger_tells_all() -> None:
 
 def test_noise_has_the_scale_of_the_unit() -> None:
     def spread(unit: Unit) -> float:
-        curator = Curator(walks(40), SeededNoise(0), unit, [str(i) for i in range(40)])
-        return float(np.std([curator.measure(TripCount(), Budget(1)) for _ in range(2000)]))
+        curator = Curator(walks(40), Budget(2000), SeededNoise(0), unit, [str(i) for i in range(40)])
+        return float(np.std([curator.measure(TripCount(), curator.budget, 1) for _ in range(2000)]))
 
     assert spread(Unit.person(5)) / spread(Unit.trip()) == pytest.approx(5, rel=0.15)
 
@@ -82,22 +166,27 @@ def test_noise_has_the_scale_of_the_unit() -> None:
 def test_persons_are_needed_for_a_unit_of_persons() -> None:
     for persons in (None, ["a"]):
         with pytest.raises(InputError, match="whose they are"):
-            Curator(walks(), SeededNoise(0), Unit.person(2), persons)
+            Curator(walks(), Budget(1), SeededNoise(0), Unit.person(2), persons)
     with pytest.raises(InputError, match="1 trips do not say whose"):
-        Curator(walks(2), SeededNoise(0), Unit.person(2), pa.array(["a", None]))
+        Curator(walks(2), Budget(1), SeededNoise(0), Unit.person(2), pa.array(["a", None]))
+    twice = pa.DictionaryArray.from_arrays([0, 1, 2, 3], ["a"] * 4)  # one person under four numbers
+    assert _kept(twice, 1, np.random.default_rng(0)).sum() == 1
+    with pytest.raises(TypeError):
+        Unit.person(1.5)  # type: ignore[arg-type]
 
 
 def test_only_the_noise_of_releases_is_private() -> None:
-    assert Curator(walks(), OpenDPNoise()).private
-    assert not Curator(walks(), SeededNoise(0)).private
-    assert abs(Curator(walks(), OpenDPNoise()).measure(TripCount(), Budget(50))[0] - 50) <= 3
+    curator = Curator(walks(), Budget(50), OpenDPNoise())
+    assert curator.private
+    assert not Curator(walks(), Budget(1), SeededNoise(0)).private
+    assert abs(curator.measure(TripCount(), curator.budget)[0] - 50) <= 3
 
 
 def test_private_number_and_length() -> None:
     data = walks(2000)
-    curator = Curator(data, OpenDPNoise())
-    assert abs(curator.measure(TripCount(), Budget(1))[0] - 2000) < 40
+    curator = Curator(data, Budget(2), OpenDPNoise())
+    assert abs(curator.measure(TripCount(), curator.budget, 1)[0] - 2000) < 40
     scores = LengthQuantile.on(GRID, Fraction(9, 10))
-    chosen = scores.lengths[curator.select(scores, Budget(1))]
+    chosen = scores.lengths[curator.select(scores, curator.budget)]
     crossings = np.diff(data.pieces) - 1
     assert 0.85 < (crossings <= chosen).mean() < 0.97

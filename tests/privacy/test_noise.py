@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dqam.errors import InputError
-from dqam.privacy.noise import Noise, OpenDPNoise, SeededNoise
+from dqam.privacy.noise import Noise, OpenDPNoise, SeededNoise, prepare
 
 SAMPLES = 100_000
 SCALE = Fraction(7, 2)
@@ -82,12 +82,17 @@ def test_bad_input_never_reaches_a_sampler(noise: Noise) -> None:
             noise.laplace(values, SCALE)
         with pytest.raises(InputError, match="vector of int64"):
             noise.noisy_max(values, SCALE)
-    with pytest.raises(InputError, match="above 0"):
-        noise.laplace(np.zeros(3, np.int64), Fraction(0))
-    with pytest.raises(InputError, match="64 bits"):
-        noise.laplace(np.array([2**62 + 1]), SCALE)
-    with pytest.raises(InputError, match="64 bits"):
-        noise.laplace(np.array([1]), Fraction(2**60))
+    for scale in (Fraction(0), Fraction(-1), Fraction(2**60), Fraction(10**400)):
+        with pytest.raises(InputError, match="64 bits"):
+            noise.laplace(np.array([1]), scale)
+
+
+def test_large_values_are_cut_and_not_refused() -> None:
+    values, scale = prepare(np.array([2**63 - 1, -(2**63), 7]), Fraction(1, 3))
+    assert values.tolist() == [2**62, -(2**62), 7]
+    assert Fraction(scale) >= Fraction(1, 3)
+    for exact in (Fraction(1, 3), Fraction(10**15 + 1, 7), Fraction(22, 7)):
+        assert exact <= Fraction(prepare(values, exact)[1]) <= exact * (1 + Fraction(1, 10**15))
 
 
 def test_opendp_gives_the_epsilon_that_is_charged() -> None:

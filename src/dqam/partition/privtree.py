@@ -69,11 +69,16 @@ class PrivTree:
         """lambda, in units of 1/MASS, for a unit of so many trips."""
         return Fraction(7 * MASS * max_trips, 3) / epsilon
 
+    @classmethod
+    def decay(cls, epsilon: Fraction, max_trips: int) -> int:
+        """lambda ln 4 plus a unit's mass, rounded up."""
+        return math.ceil(float(cls.scale(epsilon, max_trips)) * math.log(4) * (1 + 1e-9)) + MASS * max_trips
+
     def grow(self, records: Records, noise: Noise, epsilon: Fraction, max_trips: int) -> Partition:
         """The partition; only the curator may ask."""
         rows, columns = records.walks.grid.shape
         scale = self.scale(epsilon, max_trips)
-        decay = math.ceil(float(scale) * math.log(4) * (1 + 1e-9)) + MASS * max_trips
+        decay = self.decay(epsilon, max_trips)
         threshold = round(self.threshold * MASS)
         sums = np.zeros((rows + 1, columns + 1), np.int64)
         sums[1:, 1:] = records.shares().cumsum(axis=0).cumsum(axis=1)

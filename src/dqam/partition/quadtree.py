@@ -8,8 +8,6 @@ used both when it is a child and when it is a parent.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 
 from dqam.partition.regions import Partition, children, node_bounds, quadtree_depth
@@ -27,7 +25,7 @@ def grow_quadtree(curator: Curator, budget: Budget, threshold: float) -> Partiti
     levels = quadtree_depth(rows, columns)
     if not levels:
         return Partition.whole(rows, columns)
-    each = Fraction(budget.left, levels)
+    each = budget.left / levels
 
     def measure(bounds: np.ndarray) -> np.ndarray:
         """Noisy costs in trips; those of single cells are 0, as all know."""

@@ -13,6 +13,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dqam.errors import InputError
+
 Integers = NDArray[np.int64]
 
 
@@ -28,7 +30,8 @@ class Partition:
     regions: Integers
 
     def __post_init__(self) -> None:
-        if (self.labels < 0).any() or self.sizes.sum() != self.rows * self.columns:
+        object.__setattr__(self, "regions", frozen(self.regions))
+        if not (coverage(self.regions, self.rows, self.columns) == 1).all():
             raise ValueError(f"{len(self.regions)} regions do not cover {self.rows} x {self.columns} cells once each.")
 
     def __len__(self) -> int:
@@ -51,6 +54,27 @@ class Partition:
     def sizes(self) -> Integers:
         """int64[k]: the cells of each region."""
         return (self.regions[:, 2] - self.regions[:, 0]) * (self.regions[:, 3] - self.regions[:, 1])
+
+
+def frozen(rectangles: NDArray[np.integer]) -> Integers:
+    """A copy of rectangles as int64[m, 4] that nobody can change."""
+    rectangles = np.asarray(rectangles)
+    if rectangles.ndim != 2 or rectangles.shape[1] != 4 or rectangles.dtype.kind not in "iu":
+        raise InputError(f"Rectangles are whole numbers of shape (m, 4); got {rectangles.dtype} {rectangles.shape}.")
+    copy = np.array(rectangles, np.int64, order="C")
+    copy.flags.writeable = False
+    return copy
+
+
+def coverage(regions: Integers, rows: int, columns: int) -> Integers:
+    """int64[rows, columns]: how many of the regions hold each cell; an `InputError` if one is not on the grid."""
+    west, south, east, north = regions.T
+    if ((west < 0) | (west >= east) | (east > columns) | (south < 0) | (south >= north) | (north > rows)).any():
+        raise InputError(f"Not all of {len(regions)} regions are rectangles of a grid of {rows} x {columns} cells.")
+    corners = np.zeros((rows + 1, columns + 1), np.int64)
+    for row, column, sign in ((south, west, 1), (north, west, -1), (south, east, -1), (north, east, 1)):
+        np.add.at(corners, (row, column), sign)
+    return corners.cumsum(axis=0).cumsum(axis=1)[:-1, :-1]
 
 
 def quadtree_depth(rows: int, columns: int) -> int:

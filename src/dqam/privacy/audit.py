@@ -105,7 +105,10 @@ def audit(
         for side, trips in enumerate((one, other)):
             outcomes.append([])
             for run in range(runs):
-                outcomes[side].append(mechanism(trips, rng))
+                try:
+                    outcomes[side].append(mechanism(trips, rng))
+                except Exception as error:  # that it fails is an outcome, and may tell
+                    outcomes[side].append(f"raised {type(error).__name__}: {error}")
                 if progress is not None and run % 100 == 0:
                     progress((done + (side + run / runs) / 2) / len(pairs))
         findings.append(_finding(name, outcomes[0], outcomes[1], doubt))
@@ -121,7 +124,7 @@ def _finding(pair: str, one: list[Any], other: list[Any], doubt: float) -> Findi
     if len(numbers) > 1:
         numbers["likelihood"] = _likelihood(np.stack(list(numbers.values()), axis=1), sides, training)
     best = (-math.inf, "", np.zeros(len(sides), bool), False)
-    for event, happened in _events(numbers, labels, training):
+    for event, happened in _events(numbers, labels, training, sides):
         on_one, on_other = happened[training & ~sides].sum(), happened[training & sides].sum()
         for flipped in (False, True):
             hits, misses = (on_one, on_other) if flipped else (on_other, on_one)
@@ -171,13 +174,18 @@ def _parts(name: str, outcome: Any) -> Iterator[tuple[str, Any]]:
         yield from _parts(f"{name}region size at cell ", np.array(sizes)[::2, ::2])
     elif isinstance(outcome, np.ndarray):
         flat = outcome.ravel().astype(np.float64)
+        yield f"{name}shape", outcome.shape
+        yield f"{name}not numbers", float(np.isnan(flat).sum())
+        flat = np.nan_to_num(flat)
         yield f"{name}sum", float(flat.sum())
+        if outcome.dtype.kind in "iu" and outcome.size:
+            yield f"{name}last bits", float(int(outcome.ravel()[0]) % 1024)
         for i in np.linspace(0, len(flat) - 1, min(len(flat), WIDEST)).astype(int):
             yield f"{name}[{i}]", float(flat[i])
     elif isinstance(outcome, bool | np.bool_ | str | bytes | tuple):
         yield name or "outcome", outcome if not isinstance(outcome, np.bool_) else bool(outcome)
     elif isinstance(outcome, int | float | np.number):
-        yield name or "outcome", float(outcome)
+        yield from _parts(name, np.array([outcome]))
     else:
         raise InputError(f"An outcome can not be a {type(outcome).__name__}; give numbers, arrays, strings or tuples.")
 
@@ -191,7 +199,10 @@ def _likelihood(numbers: Floats, sides: NDArray[np.bool_], training: NDArray[np.
 
 
 def _events(
-    numbers: dict[str, Floats], labels: dict[str, NDArray[np.int64]], training: NDArray[np.bool_]
+    numbers: dict[str, Floats],
+    labels: dict[str, NDArray[np.int64]],
+    training: NDArray[np.bool_],
+    sides: NDArray[np.bool_],
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     for name, values in numbers.items():
         for threshold in np.unique(np.quantile(values[training], np.linspace(0, 1, THRESHOLDS), method="nearest")):
@@ -201,7 +212,11 @@ def _events(
         found, counts = np.unique(codes[training], return_counts=True)
         if len(found) > len(codes) // 4:
             continue  # all different: thresholds say more
-        for code in found[np.argsort(-counts)[:VALUES]]:
+        tells = np.abs(
+            np.bincount(codes[training & sides], minlength=codes.max() + 1)
+            - np.bincount(codes[training & ~sides], minlength=codes.max() + 1)
+        )[found]
+        for code in found[np.unique(np.concatenate([np.argsort(-counts)[:VALUES], np.argsort(-tells)[:VALUES]]))]:
             yield f"{name} is value {code}", codes == code
 
 

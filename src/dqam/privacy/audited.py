@@ -57,7 +57,8 @@ def _asks(question: Callable[[Curator, Budget], Any]) -> Callable[[Fraction], Me
 
     def make(epsilon: Fraction) -> Mechanism:
         def run(trips: Trips, rng: np.random.Generator) -> Any:
-            return question(Curator(laid(trips), SeededNoise(rng)), Budget(epsilon))
+            budget = Budget(epsilon)
+            return question(Curator(laid(trips), budget, SeededNoise(rng)), budget)
 
         return run
 
@@ -91,8 +92,8 @@ def _by_person(epsilon: Fraction) -> Mechanism:
 
     def run(trips: Trips, rng: np.random.Generator) -> Any:
         persons = (np.arange(len(trips)) >= 12).tolist()
-        curator = Curator(laid(trips), SeededNoise(rng), Unit.person(2), persons)
-        return curator.measure(TripCount(), Budget(epsilon))
+        curator = Curator(laid(trips), Budget(epsilon), SeededNoise(rng), Unit.person(2), persons)
+        return curator.measure(TripCount(), curator.budget)
 
     return run
 

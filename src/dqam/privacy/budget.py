@@ -6,10 +6,13 @@ A float such as 0.1 is read as it is written, 1/10, so that parts add up to the 
 from __future__ import annotations
 
 import math
+import operator
 import threading
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from numbers import Integral
+from typing import NoReturn
 
 from dqam.errors import InputError
 
@@ -38,6 +41,7 @@ class Unit:
     max_trips: int
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "max_trips", operator.index(self.max_trips))
         if self.name not in ("trip", "person"):
             raise InputError(f"The unit is 'trip' or 'person'; got {self.name!r}.")
         if self.max_trips < 1 or (self.name == "trip" and self.max_trips != 1):
@@ -63,7 +67,10 @@ def parse_epsilon(value: Number) -> Fraction:
     True
     """
     try:
-        epsilon = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+        if isinstance(value, float):
+            epsilon = Fraction(repr(float(value)))
+        else:
+            epsilon = Fraction(int(value)) if isinstance(value, Integral) else Fraction(value)
     except (ValueError, TypeError, ZeroDivisionError, OverflowError):
         raise InputError(f"Epsilon is a number above 0, such as 1 or 0.1; got {value!r}.") from None
     if epsilon <= 0:
@@ -82,11 +89,20 @@ class Budget:
     Fraction(0, 1)
     """
 
-    def __init__(self, epsilon: Number, name: str = "budget") -> None:
-        self.epsilon = parse_epsilon(epsilon)
+    def __init__(self, epsilon: Number, name: str = "budget", _root: Budget | None = None) -> None:
+        self._epsilon = parse_epsilon(epsilon)
         self.name = name
+        self.root = _root or self  # the budget that this one was split from
         self._spent = Fraction(0)
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("A budget can not be copied: it would be spent twice.")
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What there was to spend."""
+        return self._epsilon
 
     @property
     def left(self) -> Fraction:
@@ -110,8 +126,10 @@ class Budget:
         if not weights:
             raise InputError(f"{self.name}: a budget is split into at least one part.")
         left, total = self.left, sum(weights.values())
+        if not left:
+            raise BudgetError(f"{self.name} is spent; nothing is left to split.")
         self.spend(left)
-        return [Budget(left * weight / total, f"{self.name}/{name}") for name, weight in weights.items()]
+        return [Budget(left * weight / total, f"{self.name}/{name}", self.root) for name, weight in weights.items()]
 
     def __repr__(self) -> str:
         return f"Budget({self.name!r}, {_spell(self.left)} of {_spell(self.epsilon)} left)"

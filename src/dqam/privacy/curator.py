@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from dqam.errors import InputError
 from dqam.grid import Grid
-from dqam.privacy.budget import Budget, Neighbours, Number, Unit, parse_epsilon
-from dqam.privacy.noise import Noise
-from dqam.statistics import Records, Scores, Statistic
+from dqam.privacy.budget import Budget, BudgetError, Neighbours, Number, Unit, parse_epsilon
+from dqam.privacy.noise import Noise, check_scale
+from dqam.statistics import SCORES, STATISTICS, Records, Scores, Statistic
 from dqam.walks import Walks
 
 if TYPE_CHECKING:
@@ -47,9 +47,15 @@ class Curator:
     neighbours = Neighbours.ADD_OR_REMOVE_ONE_UNIT
 
     def __init__(
-        self, walks: Walks, noise: Noise, unit: Unit | None = None, persons: Sequence[object] | pa.Array | None = None
+        self,
+        walks: Walks,
+        budget: Budget,
+        noise: Noise,
+        unit: Unit | None = None,
+        persons: Sequence[object] | pa.Array | None = None,
     ) -> None:
         self.unit = unit or Unit.trip()
+        self.budget = budget  # only this, and what it is split into, is taken in payment
         self.grid: Grid = walks.grid
         self._noise = noise
         self._ledger: list[Entry] = []
@@ -77,12 +83,14 @@ class Curator:
 
     def measure(self, statistic: Statistic, budget: Budget, epsilon: Number | None = None) -> NDArray[np.int64]:
         """The statistic plus discrete Laplace noise of scale sensitivity / epsilon; all of `budget` if not said."""
+        self._check(statistic, STATISTICS)
         sensitivity = statistic.sensitivity * self.unit.max_trips
         scale = self._charge("measure", statistic.name, sensitivity, sensitivity, budget, epsilon)
         return self._noise.laplace(statistic.of(self._records), scale)
 
     def select(self, scores: Scores, budget: Budget, epsilon: Number | None = None) -> int:
         """The index of the noisy maximum (permute and flip, scale 2 sensitivity / epsilon)."""
+        self._check(scores, SCORES)
         sensitivity = scores.sensitivity * self.unit.max_trips
         scale = self._charge("select", scores.name, sensitivity, 2 * sensitivity, budget, epsilon)
         return self._noise.noisy_max(scores.of(self._records), scale)
@@ -90,17 +98,28 @@ class Curator:
     def partition(self, tree: PrivTree, budget: Budget, epsilon: Number | None = None) -> Partition:
         """A tree's leaves; the proof is in `dqam.partition.privtree`."""
         asked = budget.left if epsilon is None else parse_epsilon(epsilon)
-        unit = tree.scale(Fraction(1), self.unit.max_trips)
-        self._charge("partition", tree.name, tree.mass * self.unit.max_trips, unit, budget, asked)
+        mass = tree.mass * self.unit.max_trips
+        self._charge("partition", tree.name, mass, Fraction(7 * mass, 3), budget, epsilon)
         return tree.grow(self._records, self._noise, asked, self.unit.max_trips)
+
+    def _check(self, question: Statistic | Scores, known: frozenset[type]) -> None:
+        """Only questions with a proof are answered, and only where they fit the grid."""
+        if type(question) not in known:
+            raise InputError(f"{type(question).__name__} is not a question with a proof; see dqam.statistics.")
+        question.check(self.grid)
 
     def _charge(
         self, question: str, name: str, sensitivity: int, numerator: Number, budget: Budget, epsilon: Number | None
     ) -> Fraction:
         """Spend, note, and give the scale of the noise; nothing has looked at the data before this returns."""
+        if budget.root is not self.budget.root:
+            raise BudgetError(f"{budget.name} is no part of {self.budget.name}, which pays for this data set.")
+        if epsilon is None and not budget.left:
+            raise BudgetError(f"{budget.name} is spent; nothing is left to ask with.")
         asked = budget.left if epsilon is None else parse_epsilon(epsilon)
-        budget.spend(asked)
         scale = Fraction(numerator) / asked
+        check_scale(scale)
+        budget.spend(asked)
         self._ledger.append(Entry(question, name, sensitivity, asked, scale))
         return scale
 
@@ -108,6 +127,8 @@ class Curator:
 def _kept(persons: Sequence[object] | pa.Array, max_trips: int, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Which trips stay: of each person's the first `max_trips` in a random order of all trips."""
     values = persons if isinstance(persons, pa.Array) else pa.array(persons)
+    if pa.types.is_dictionary(values.type):  # which may hold a name twice
+        values = values.dictionary_decode()
     if values.null_count:
         raise InputError(f"{values.null_count:,} trips do not say whose they are; drop them, or use the unit 'trip'.")
     person = values.dictionary_encode().indices.to_numpy(zero_copy_only=False)

@@ -35,18 +35,32 @@ class Noise(Protocol):
         """Randomness for choices that do not look at data."""
 
 
-def check(values: Integers, scale: Fraction) -> float:
-    """Refuse what a sampler would take silently; the scale as a float that is not below it."""
+LARGEST = 2**62  # beyond it values are cut, so that noise can be added in 64 bits
+WIDEST = 2**55
+
+
+def check_scale(scale: Fraction) -> None:
+    """Refuse a scale whose noise would not fit 64 bits. Looks at no data."""
+    if not 0 < scale <= WIDEST:
+        raise InputError(
+            f"Noise of scale {float(min(scale, Fraction(10**300))):.3g} can not be added in 64 bits; "
+            "ask with a larger epsilon, or for a smaller unit."
+        )
+
+
+def prepare(values: Integers, scale: Fraction) -> tuple[Integers, float]:
+    """Values and scale as a sampler may have them.
+
+    Values are cut to +-LARGEST rather than refused: a refusal would tell of the data, and cutting never raises a
+    sensitivity. The scale as a float is not below the exact one.
+    """
     if values.dtype != np.int64 or values.ndim != 1 or not len(values):
         raise InputError(f"Noise is added to a vector of int64; got {values.dtype} of shape {values.shape}.")
-    if scale <= 0:
-        raise InputError(f"The scale of noise is above 0; got {scale}.")
+    check_scale(scale)
     rounded = float(scale)
     if Fraction(rounded) < scale:
         rounded = math.nextafter(rounded, math.inf)
-    if rounded > 2**55 or np.abs(values).max() > 2**62:
-        raise InputError(f"Values of up to {np.abs(values).max()} with noise of scale {rounded:g} do not fit 64 bits.")
-    return rounded
+    return np.clip(values, -LARGEST, LARGEST), rounded
 
 
 class OpenDPNoise:
@@ -57,15 +71,16 @@ class OpenDPNoise:
     def laplace(self, values: Integers, scale: Fraction) -> Integers:
         """See `Noise.laplace`."""
         dp = _opendp()
+        values, width = prepare(values, scale)
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-        return np.array(dp.m.make_laplace(*space, scale=check(values, scale))(values), np.int64)
+        return np.array(dp.m.make_laplace(*space, scale=width)(values), np.int64)
 
     def noisy_max(self, scores: Integers, scale: Fraction) -> int:
         """See `Noise.noisy_max`."""
         dp = _opendp()
+        scores, width = prepare(scores, scale)
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=False)
-        measurement = dp.m.make_noisy_max(*space, dp.max_divergence(), scale=check(scores, scale))
-        return int(measurement(scores))
+        return int(dp.m.make_noisy_max(*space, dp.max_divergence(), scale=width)(scores))
 
     def generator(self) -> np.random.Generator:
         """See `Noise.generator`."""
@@ -89,13 +104,15 @@ class SeededNoise:
 
     def laplace(self, values: Integers, scale: Fraction) -> Integers:
         """See `Noise.laplace`: the difference of two geometric variables."""
-        chance = -math.expm1(-1 / check(values, scale))
+        values, width = prepare(values, scale)
+        chance = -math.expm1(-1 / width)
         up, down = self._rng.geometric(chance, (2, len(values)))
         return values + (up - down)
 
     def noisy_max(self, scores: Integers, scale: Fraction) -> int:
         """See `Noise.noisy_max`."""
-        return int(np.argmax(scores + self._rng.exponential(check(scores, scale), len(scores))))
+        scores, width = prepare(scores, scale)
+        return int(np.argmax(scores + self._rng.exponential(width, len(scores))))
 
     def generator(self) -> np.random.Generator:
         """See `Noise.generator`."""
