@@ -109,8 +109,9 @@ class Script(SeededNoise):
         self.level += 1
         gap = -values.astype(float)  # noise has to be above this; the threshold is 0
         half = np.log1p(np.exp(-1 / width))
-        above = np.where(gap >= 0, -(gap + 1) / width - half, np.log1p(-np.exp(gap / width - half)))
-        below = np.where(gap < 0, gap / width - half, np.log1p(-np.exp(-(gap + 1) / width - half)))
+        with np.errstate(all="ignore"):  # where the other case holds
+            above = np.where(gap >= 0, -(gap + 1) / width - half, np.log1p(-np.exp(gap / width - half)))
+            below = np.where(gap < 0, gap / width - half, np.log1p(-np.exp(-(gap + 1) / width - half)))
         self.log_chance += float(np.where(split, above, below).sum())
         return np.where(split, 1, 0)
 
