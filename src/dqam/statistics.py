@@ -64,8 +64,8 @@ class Records:
         return mass.reshape(self.walks.grid.shape)
 
 
-class Statistic(Protocol):
-    """An integer vector to be measured with noise."""
+class Question(Protocol):
+    """An integer vector of the data, known to the curator alone."""
 
     @property
     def name(self) -> str:
@@ -73,7 +73,7 @@ class Statistic(Protocol):
 
     @property
     def sensitivity(self) -> int:
-        """The most that one trip can change it, in the L1 norm."""
+        """The most that one trip can change it: a statistic in the L1 norm, each of some scores by itself."""
 
     def check(self, grid: Grid) -> None:
         """An `InputError` if this can not be asked on `grid`; looks at no data."""
@@ -82,22 +82,12 @@ class Statistic(Protocol):
         """The exact value; only the curator may ask."""
 
 
-class Scores(Protocol):
-    """Integer scores, of which the largest is to be selected."""
+class Statistic(Question, Protocol):
+    """A vector to be measured with noise."""
 
-    @property
-    def name(self) -> str:
-        """What they are called in the ledger."""
 
-    @property
-    def sensitivity(self) -> int:
-        """The most that one trip can change any of them."""
-
-    def check(self, grid: Grid) -> None:
-        """An `InputError` if this can not be asked on `grid`; looks at no data."""
-
-    def of(self, records: Records) -> Integers:
-        """The exact scores; only the curator may ask."""
+class Scores(Question, Protocol):
+    """Scores, of which the largest is to be selected."""
 
 
 class _OnAnyGrid:

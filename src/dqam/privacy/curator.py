@@ -19,7 +19,7 @@ from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.privacy.budget import Budget, BudgetError, Neighbours, Number, Unit, parse_epsilon
 from dqam.privacy.noise import Noise, check_scale
-from dqam.statistics import SCORES, STATISTICS, Records, Scores, Statistic
+from dqam.statistics import SCORES, STATISTICS, Question, Records, Scores, Statistic
 from dqam.walks import Walks
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Curator:
         self._charge("partition", tree.name, mass, Fraction(7 * mass, 3), budget, epsilon)
         return tree.grow(self._records, self._noise, asked, self.unit.max_trips)
 
-    def _check(self, question: Statistic | Scores, known: frozenset[type]) -> None:
+    def _check(self, question: Question, known: frozenset[type]) -> None:
         """Only questions with a proof are answered, and only where they fit the grid."""
         if type(question) not in known:
             raise InputError(f"{type(question).__name__} is not a question with a proof; see dqam.statistics.")
