@@ -49,6 +49,7 @@ class Records:
         if keep is not None:
             self.longest[~keep] = -1
         self._distinct: dict[bytes, Integers] = {}
+        self._shares: Integers | None = None
 
     def distinct(self, rectangles: Integers) -> Integers:
         """The exact distinct counts of a query set, counted once."""
@@ -58,10 +59,13 @@ class Records:
         return self._distinct[key]
 
     def shares(self) -> Integers:
-        """int64[rows, columns]: MASS // visits for each visit of each trip's longest piece."""
-        mass = np.zeros(self.walks.grid.rows * self.walks.grid.columns, np.int64)
-        _add_shares(self.walks.cells, self.walks.pieces, self.longest, mass)
-        return mass.reshape(self.walks.grid.shape)
+        """int64[rows, columns]: MASS // visits for each visit of each trip's longest piece; added up once."""
+        if self._shares is None:
+            mass = np.zeros(self.walks.grid.rows * self.walks.grid.columns, np.int64)
+            _add_shares(self.walks.cells, self.walks.pieces, self.longest, mass)
+            mass.flags.writeable = False
+            self._shares = mass.reshape(self.walks.grid.shape)
+        return self._shares
 
 
 class Question(Protocol):
@@ -216,6 +220,40 @@ class CellShares(_OnAnyGrid):
     def of(self, records: Records) -> Integers:
         """int64[rows * columns]."""
         return records.shares().ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class GroupShares:
+    """Cell shares added up over disjoint groups of cells: int64[groups], in units of 1/MASS.
+
+    `labels` (int, rows x columns) names the group of each cell, from 0; cells labelled -1 are left out.
+
+    Sensitivity MASS: a trip adds positive terms of at most MASS in all to the cells (see `CellShares`), and each cell
+    is in at most one group.
+    """
+
+    labels: NDArray[np.integer]
+    name: str = "shares by group"
+    sensitivity: int = field(default=MASS, init=False)
+
+    def __post_init__(self) -> None:
+        labels = np.array(self.labels)
+        if labels.ndim != 2 or labels.dtype.kind not in "iu" or labels.min() < -1 or labels.max() < 0:
+            raise InputError(f"Groups are labels of 0 or more for rows x columns of cells; got {labels.dtype}.")
+        labels.flags.writeable = False
+        object.__setattr__(self, "labels", labels)
+
+    def check(self, grid: Grid) -> None:
+        """Every cell of this grid has a label."""
+        if self.labels.shape != grid.shape:
+            raise InputError(f"Labels of {self.labels.shape} cells do not fit a grid of {grid.shape}.")
+
+    def of(self, records: Records) -> Integers:
+        """int64[groups]."""
+        groups = np.zeros(int(self.labels.max()) + 1, np.int64)
+        inside = self.labels >= 0
+        np.add.at(groups, self.labels[inside], records.shares()[inside])
+        return groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -400,5 +438,5 @@ def _add_costs(shares, regions, costs):  # type: ignore[no-untyped-def]
                 costs[i] += abs(shares[row, column] - mean)
 
 
-STATISTICS = frozenset({TripCount, Endpoints, Flux, CellShares, UniformityCosts, DistinctCounts})
+STATISTICS = frozenset({TripCount, Endpoints, Flux, CellShares, GroupShares, UniformityCosts, DistinctCounts})
 SCORES = frozenset({QueryErrors, LengthQuantile})

@@ -42,6 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.grid import Grid
 from dqam.partition.regions import Partition, children, node_bounds, quadtree_depth
 from dqam.privacy.noise import Noise
 from dqam.statistics import MASS, Records
@@ -63,6 +64,9 @@ class PrivTree:
             raise InputError(f"The threshold of PrivTree is a number of trips; got {self.threshold}.")
         if self.max_depth is not None and self.max_depth < 0:
             raise InputError(f"The depth of a tree is 0 or more; got {self.max_depth}.")
+
+    def check(self, grid: Grid) -> None:
+        """Any grid will do."""
 
     @staticmethod
     def scale(epsilon: Fraction, max_trips: int) -> Fraction:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +16,14 @@ from numpy.typing import NDArray
 
 from dqam.errors import InputError
 from dqam.grid import Grid
+from dqam.partition.privtree import PrivTree
+from dqam.partition.regions import Partition
 from dqam.privacy.budget import Budget, BudgetError, Neighbours, Number, Unit, parse_epsilon
 from dqam.privacy.noise import Noise, check_scale
 from dqam.statistics import SCORES, STATISTICS, Question, Records, Scores, Statistic
 from dqam.walks import Walks
 
-if TYPE_CHECKING:
-    from dqam.partition.privtree import PrivTree
-    from dqam.partition.regions import Partition
+TREES: frozenset[type] = frozenset({PrivTree})
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,7 @@ class Entry:
 class Curator:
     """Answers questions about trips with noise, and keeps the ledger.
 
+    It is made of walks, or of records of them that many curators share, so that experiments count exactly only once.
     Of a person's trips at most `unit.max_trips` are kept, chosen by a random order that looks at nothing else.
     """
 
@@ -48,7 +48,7 @@ class Curator:
 
     def __init__(
         self,
-        walks: Walks,
+        walks: Walks | Records,
         budget: Budget,
         noise: Noise,
         unit: Unit | None = None,
@@ -56,15 +56,15 @@ class Curator:
     ) -> None:
         self.unit = unit or Unit.trip()
         self.budget = budget  # only this, and what it is split into, is taken in payment
-        self.grid: Grid = walks.grid
+        records = walks if isinstance(walks, Records) else Records(walks)
+        self.grid: Grid = records.walks.grid
         self._noise = noise
         self._ledger: list[Entry] = []
-        keep = None
         if self.unit.name == "person":
-            if persons is None or len(persons) != len(walks):
+            if persons is None or len(persons) != len(records.walks):
                 raise InputError("The unit is a person, and the trips do not say whose they are; name a person column.")
-            keep = _kept(persons, self.unit.max_trips, noise.generator())
-        self._records = Records(walks, keep)
+            records = Records(records.walks, _kept(persons, self.unit.max_trips, noise.generator()))
+        self._records = records
 
     @property
     def ledger(self) -> tuple[Entry, ...]:
@@ -97,12 +97,13 @@ class Curator:
 
     def partition(self, tree: PrivTree, budget: Budget, epsilon: Number | None = None) -> Partition:
         """A tree's leaves; the proof is in `dqam.partition.privtree`."""
+        self._check(tree, TREES)
         asked = budget.left if epsilon is None else parse_epsilon(epsilon)
-        mass = tree.mass * self.unit.max_trips
-        self._charge("partition", tree.name, mass, Fraction(7 * mass, 3), budget, epsilon)
+        numerator = tree.scale(Fraction(1), self.unit.max_trips)
+        self._charge("partition", tree.name, tree.mass * self.unit.max_trips, numerator, budget, epsilon)
         return tree.grow(self._records, self._noise, asked, self.unit.max_trips)
 
-    def _check(self, question: Question, known: frozenset[type]) -> None:
+    def _check(self, question: Question | PrivTree, known: frozenset[type]) -> None:
         """Only questions with a proof are answered, and only where they fit the grid."""
         if type(question) not in known:
             raise InputError(f"{type(question).__name__} is not a question with a proof; see dqam.statistics.")

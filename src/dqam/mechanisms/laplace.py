@@ -1,0 +1,35 @@
+"""LM: noise on every cell, the same everywhere.
+
+The paper's LM adds noise to the answer of every query; a trip can be in all of them, so the noise is as wide as there
+are queries. The strongest sound form of the idea puts the noise on the cells, where a trip's mass is 1 in all, and
+answers any number of queries from them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dqam.histogram import SpatialHistogram
+from dqam.mechanisms.uniform import measure_size, spread, spread_evenly
+from dqam.privacy.budget import Budget
+from dqam.privacy.curator import Curator
+from dqam.statistics import MASS, CellShares
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Noisy cell shares; below a worth (trips * eps) of `least` there is only noise in them, and trips are spread evenly."""
+
+    least: float = 5_000.0
+
+    def synthesize(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> SpatialHistogram:
+        """Spend all of `budget`; `queries` are not looked at."""
+        size = measure_size(curator, budget, self.least)
+        if not size.enough:
+            return spread_evenly(curator.grid, size)
+        shares = curator.measure(CellShares(), budget).reshape(curator.grid.shape) / MASS
+        shares += (size.trips - shares.sum()) / shares.size  # their sum is the noisiest number of all
+        return spread(curator.grid, shares, size)
