@@ -21,13 +21,18 @@ from dqam.statistics import MASS, CellShares
 
 @dataclass(frozen=True)
 class Laplace:
-    """Noisy cell shares; below a worth (trips * eps) of `least` there is only noise in them, and trips are spread evenly."""
+    """Noisy cell shares. Below a worth (trips * eps) of `least` they hold only noise, and trips are spread evenly.
 
-    least: float = 5_000.0
+    The noise of a rectangle grows with the root of its border times the length of trips: `least` is 2 side^1.5 if not
+    given, about where the noise gets less than what spreading evenly misses.
+    """
+
+    least: float | None = None
 
     def synthesize(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> SpatialHistogram:
         """Spend all of `budget`; `queries` are not looked at."""
-        size = measure_size(curator, budget, self.least)
+        side = sum(curator.grid.shape) / 2
+        size = measure_size(curator, budget, 2 * side**1.5 if self.least is None else self.least)
         if not size.enough:
             return spread_evenly(curator.grid, size)
         shares = curator.measure(CellShares(), budget).reshape(curator.grid.shape) / MASS

@@ -1,7 +1,7 @@
 """The floor: trips spread evenly over the grid. Also what every other mechanism starts from.
 
-A spatial histogram of n trips with on average `length` visits has faces that add up to n * length, and edges that add up
-to n * (length - 1). Where only a density of visits is known, edges follow the mean of their two faces, by the one
+A spatial histogram of n trips with on average `length` visits has faces that add up to n * length, and edges that add
+up to n * (length - 1). Where only a density of visits is known, edges follow the mean of their two faces, by the one
 ratio that makes the sums right (`spread`). For a constant density all faces are equal and all edges are equal.
 """
 
