@@ -20,6 +20,7 @@ from dqam.statistics import (
     DistinctCounts,
     Endpoints,
     Flux,
+    GroupShares,
     LengthQuantile,
     QueryErrors,
     Records,
@@ -37,6 +38,7 @@ CELLS = Partition(3, 3, np.array([[x, y, x + 1, y + 1] for y, x in product(range
 ALL = np.array(
     [[w, s, e, n] for w, e in product(range(4), repeat=2) for s, n in product(range(4), repeat=2) if w < e and s < n]
 )
+GROUPS = np.array([[0, 0, 1], [1, -1, -1], [2, 0, 1]])  # of cells that are not together, and some in none
 SILENCE = 10**9  # microseconds, longer than the gap that cuts
 
 Piece = tuple[tuple[int, int], ...]
@@ -106,6 +108,9 @@ def test_the_grid_walks_are_what_they_seem() -> None:
         (Flux(CELLS, 40), 5 / 40),  # no walk here has more than 8 crossings
         (Flux(ROWS, 2, np.array([FLUX, FLUX // 3, 7])), 1 - 1e-4),
         (CellShares(), 1),
+        (GroupShares(CELLS.labels), 1),
+        (GroupShares(GROUPS), 1),
+        (GroupShares(np.zeros((3, 3), np.int64)), 1),
         (DistinctCounts(ALL), 1),
         (DistinctCounts(ALL[[5]]), 1),
     ],
@@ -171,7 +176,13 @@ def test_a_person_counts_with_at_most_m_trips() -> None:
         most = 0
         for _ in range(60):
             own = [TRIPS[i] for i in rng.integers(0, len(TRIPS), rng.integers(1, 7))]
-            for statistic in (TripCount(), Endpoints(ROWS), Flux(ROWS, 2), CellShares(), DistinctCounts(ALL[[8]])):
+            for statistic in (
+                TripCount(),
+                Endpoints(ROWS),
+                Flux(ROWS, 2),
+                GroupShares(GROUPS),
+                DistinctCounts(ALL[[8]]),
+            ):
                 both = records(others + own)
                 keep = _kept([f"p{i}" for i in range(kept)] + ["own"] * len(own), m, rng)
                 assert keep[:kept].all()
@@ -202,14 +213,25 @@ def test_bounds_are_checked() -> None:
     for estimates in (np.zeros(2), np.full(len(ALL), np.nan), np.full(len(ALL), -(2.0**60))):
         with pytest.raises(InputError, match="finite estimate"):
             QueryErrors(ALL, estimates)
+    for labels in (GROUPS - 1, GROUPS * 1.0, GROUPS.ravel(), np.full((3, 3), -1)):
+        with pytest.raises(InputError, match="labels"):
+            GroupShares(labels)
     with pytest.raises(InputError, match="shape"):
         DistinctCounts(ALL.reshape(1, -1))
+
+
+def test_shares_by_group_are_sums_of_cell_shares() -> None:
+    kept = records([TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 50)])
+    cells = CellShares().of(kept)
+    sums = [cells[(group == GROUPS).ravel()].sum() for group in range(3)]
+    np.testing.assert_array_equal(GroupShares(GROUPS).of(kept), sums)
 
 
 def test_questions_must_fit_the_grid() -> None:
     for question, says in (
         (Endpoints(Partition.whole(2, 2)), "does not fit a grid"),
         (Flux(Partition.whole(4, 4), 2), "does not fit a grid"),
+        (GroupShares(np.zeros((3, 4), np.int64)), "do not fit a grid"),
         (DistinctCounts(np.array([[0, 0, 4, 4]])), "on this grid"),
         (QueryErrors(np.array([[0, 0, 4, 4]]), np.zeros(1)), "on this grid"),
         (UniformityCosts(np.array([[0, 0, 3, 3]] * 2)), "overlap"),
@@ -252,7 +274,8 @@ def test_large_regions_and_small_masses() -> None:
 
 
 def test_an_empty_data_set_has_all_statistics() -> None:
-    for statistic in (TripCount(), Endpoints(ROWS), Flux(ROWS, 2), CellShares(), UniformityCosts(ROWS.regions)):
+    shares = (CellShares(), GroupShares(GROUPS))
+    for statistic in (TripCount(), Endpoints(ROWS), Flux(ROWS, 2), *shares, UniformityCosts(ROWS.regions)):
         assert not statistic.of(records([])).any()
     assert MASS < 2**30
 

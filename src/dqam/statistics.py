@@ -48,15 +48,19 @@ class Records:
         self.longest = _longest_pieces(walks.pieces, walks.trips)
         if keep is not None:
             self.longest[~keep] = -1
-        self._distinct: dict[bytes, Integers] = {}
+        self._counted: list[tuple[Integers, Integers]] = []  # query sets and their counts
         self._shares: Integers | None = None
 
     def distinct(self, rectangles: Integers) -> Integers:
-        """The exact distinct counts of a query set, counted once."""
-        key = repr(rectangles.shape).encode() + rectangles.tobytes()
-        if key not in self._distinct:
-            self._distinct[key] = count_distinct(self.walks, rectangles, self.walks.grid, self.keep)
-        return self._distinct[key]
+        """The exact distinct counts of a query set; a set that was counted, or one query of it, is looked up."""
+        for known, counts in self._counted:
+            if np.array_equal(known, rectangles):
+                return counts
+            if len(rectangles) == 1 and (same := (known == rectangles).all(axis=1)).any():
+                return counts[[int(np.argmax(same))]]
+        counts = count_distinct(self.walks, rectangles, self.walks.grid, self.keep)
+        self._counted.append((rectangles.copy(), counts))
+        return counts
 
     def shares(self) -> Integers:
         """int64[rows, columns]: MASS // visits for each visit of each trip's longest piece; added up once."""
@@ -314,6 +318,26 @@ class DistinctCounts(_OnRectangles):
 
 
 @dataclass(frozen=True, eq=False)
+class QueryTotal(_OnRectangles):
+    """The distinct counts of a query set, added up: int64[1].
+
+    Sensitivity m: a trip adds 0 or 1 to each of m counts. The mean count is known m times as well as any one of them.
+    """
+
+    rectangles: Integers
+    name: str = field(default="sum of distinct trips", init=False)
+
+    @property
+    def sensitivity(self) -> int:
+        """One for each rectangle."""
+        return len(self.rectangles)
+
+    def of(self, records: Records) -> Integers:
+        """int64[1]."""
+        return records.distinct(self.rectangles).sum(keepdims=True)
+
+
+@dataclass(frozen=True, eq=False)
 class QueryErrors(_OnRectangles):
     """Scores: how far public estimates are from the distinct counts of a query set, |count - estimate|.
 
@@ -438,5 +462,7 @@ def _add_costs(shares, regions, costs):  # type: ignore[no-untyped-def]
                 costs[i] += abs(shares[row, column] - mean)
 
 
-STATISTICS = frozenset({TripCount, Endpoints, Flux, CellShares, GroupShares, UniformityCosts, DistinctCounts})
+STATISTICS = frozenset(
+    {TripCount, Endpoints, Flux, CellShares, GroupShares, UniformityCosts, DistinctCounts, QueryTotal}
+)
 SCORES = frozenset({QueryErrors, LengthQuantile})

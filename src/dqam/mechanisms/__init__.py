@@ -15,7 +15,11 @@ from numpy.typing import NDArray
 
 from dqam.errors import InputError
 from dqam.histogram import SpatialHistogram
+from dqam.mechanisms.dawa import Dawa
+from dqam.mechanisms.dqam import Dqam
 from dqam.mechanisms.laplace import Laplace
+from dqam.mechanisms.mwem import Mwem
+from dqam.mechanisms.prish import Prish
 from dqam.mechanisms.uniform import Uniform
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
@@ -50,7 +54,11 @@ class Known:
 
 MECHANISMS: dict[str, Known] = {
     "uniform": Known("trips spread evenly: the floor", Uniform, consistent="optimal"),
-    "laplace": Known("noise on every cell (LM)", Laplace),
+    "laplace": Known("LM: noise on every cell", Laplace),
+    "mwem": Known("MWEM: cells that meet the worst query are reweighted, again and again", Mwem, query_aware=True),
+    "dawa": Known("DAWA: buckets of like cells, counted as queries need", Dawa, data_aware=True, query_aware=True),
+    "prish": Known("PriSH: MWEM on faces and edges", Prish, query_aware=True, consistent="greedy"),
+    "dqam": Known("DQAM: regions of a quadtree, reweighted", Dqam, True, True, "optimal"),
     "laplace-printed": Known("LM as the paper has it: noise on every query", None, query_aware=True),
     "mwem-printed": Known("MWEM as the paper has it: faces only, T by hindsight", None, query_aware=True),
     "dawa-printed": Known("DAWA as the paper has it: faces only", None, data_aware=True, query_aware=True),

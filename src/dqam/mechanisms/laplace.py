@@ -23,16 +23,16 @@ from dqam.statistics import MASS, CellShares
 class Laplace:
     """Noisy cell shares. Below a worth (trips * eps) of `least` they hold only noise, and trips are spread evenly.
 
-    The noise of a rectangle grows with the root of its border times the length of trips: `least` is 2 side^1.5 if not
+    The noise of a rectangle grows with the root of its border times the length of trips: `least` is 5 side^1.5 if not
     given, about where the noise gets less than what spreading evenly misses.
     """
 
     least: float | None = None
 
     def synthesize(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> SpatialHistogram:
-        """Spend all of `budget`; `queries` are not looked at."""
+        """Spend all of `budget`."""
         side = sum(curator.grid.shape) / 2
-        size = measure_size(curator, budget, 2 * side**1.5 if self.least is None else self.least)
+        size = measure_size(curator, queries, budget, 5 * side**1.5 if self.least is None else self.least)
         if not size.enough:
             return spread_evenly(curator.grid, size)
         shares = curator.measure(CellShares(), budget).reshape(curator.grid.shape) / MASS

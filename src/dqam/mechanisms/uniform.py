@@ -1,13 +1,15 @@
 """The floor: trips spread evenly over the grid. Also what every other mechanism starts from.
 
-A spatial histogram of n trips with on average `length` visits has faces that add up to n * length, and edges that add
-up to n * (length - 1). Where only a density of visits is known, edges follow the mean of their two faces, by the one
-ratio that makes the sums right (`spread`). For a constant density all faces are equal and all edges are equal.
+Where only a density of visits is known, it is taken for the faces, and edges follow the mean of their two faces
+(`spread`). Faces together and edges together then have one factor each, and two numbers to meet: F - E over the grid is
+the number of trips, and the answers to the query set are right on average (`fit`). The second is what makes a histogram
+of visits answer distinct counts: a trip that comes back to a rectangle crosses its border again and again, but counts
+once. For a constant density all faces are equal and all edges are equal.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,84 +17,142 @@ from numpy.typing import NDArray
 
 from dqam.grid import Grid
 from dqam.histogram import SpatialHistogram
-from dqam.partition.regions import Partition
+from dqam.partition.regions import coverage
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics import FLUX, Flux, TripCount
+from dqam.statistics import QueryTotal, TripCount
 
-LOOK = Fraction(1, 10)  # of the budget, to see how much there is to measure
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+LOOK = Fraction(1, 5)  # of the budget, to see how much there is to measure
+DOUBT = 0.3  # by how much of itself the guess at the mean answer may be wrong
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Size:
-    """How many trips there are, and how many visits a trip makes on average; both noisy.
+    """How many trips there are, and the mean answer to the queries; both noisy.
 
+    covers  the share of the queries that hold each face, each vertical and each horizontal edge
     worth   trips * eps for one trip of a unit: how much can be learned at all
     enough  whether that is what the mechanism needs
     """
 
+    covers: tuple[Floats, Floats, Floats]
     trips: float
-    length: float
+    answer: float
     worth: float
     enough: bool = True
 
 
-def measure_size(curator: Curator, budget: Budget, least: float = 0.0) -> Size:
-    """The size of the data set, for a small part of `budget`; for all of it where the worth is below `least`.
+def measure_size(curator: Curator, queries: Integers, budget: Budget, least: float = np.inf) -> Size:
+    """The size of the data set, for a part of `budget`; for all of it where the worth is below `least`.
 
     A mechanism whose size is not `enough` has spent everything on it and should spread the trips evenly.
     """
-    epsilon = budget.left
-    looks = [_look(curator, budget, epsilon * LOOK)]
-    size = _sized(curator, looks, epsilon)
-    if size.worth >= least > 0:
+    epsilon, covers = budget.left, cover(curator.grid, queries)
+    looks = [_look(curator, queries, budget, epsilon * LOOK)]
+    size = _sized(curator, covers, looks, epsilon)
+    if size.worth >= least:
         return size
-    looks.append(_look(curator, budget, budget.left))
-    return Size(**{**vars(_sized(curator, looks, epsilon)), "enough": False})
+    looks.append(_look(curator, queries, budget, budget.left))
+    return replace(_sized(curator, covers, looks, epsilon), enough=False)
 
 
-def _side(grid: Grid) -> int:
-    return max(1, (grid.rows + grid.columns) // 2)
+def cover(grid: Grid, queries: Integers) -> tuple[Floats, Floats, Floats]:
+    """The share of the queries that hold each face, each vertical and each horizontal edge.
+
+    >>> faces, vertical, horizontal = cover(Grid((0, 0, 1, 1), 1, 2), np.array([[0, 0, 1, 1], [0, 0, 2, 1]]))
+    >>> faces, vertical
+    (array([[1. , 0.5]]), array([[0.5]]))
+    """
+    shares = []
+    for less_wide, less_high in ((0, 0), (1, 0), (0, 1)):
+        inner = queries - np.array([0, 0, less_wide, less_high])
+        inner = inner[(inner[:, 0] < inner[:, 2]) & (inner[:, 1] < inner[:, 3])]
+        shares.append(coverage(inner, grid.rows - less_high, grid.columns - less_wide) / len(queries))
+    return shares[0], shares[1], shares[2]
 
 
-def _look(curator: Curator, budget: Budget, epsilon: Fraction) -> tuple[float, float, float]:
-    """Noisy trips and crossings, at most one side of the grid a trip, and the eps of each."""
-    whole = Partition.whole(*curator.grid.shape)
+def _look(curator: Curator, queries: Integers, budget: Budget, epsilon: Fraction) -> tuple[float, float, float]:
+    """Noisy trips and mean answer, and the eps of each."""
     trips = float(curator.measure(TripCount(), budget, epsilon / 2)[0])
-    crossings = float(curator.measure(Flux(whole, _side(curator.grid)), budget, epsilon / 2).sum()) / FLUX
-    return float(epsilon / 2), trips, crossings
+    total = float(curator.measure(QueryTotal(queries), budget, epsilon / 2)[0])
+    return float(epsilon / 2), trips, total / len(queries)
 
 
-def _sized(curator: Curator, looks: list[tuple[float, float, float]], epsilon: Fraction) -> Size:
+def _sized(
+    curator: Curator, covers: tuple[Floats, Floats, Floats], looks: list[tuple[float, float, float]], epsilon: Fraction
+) -> Size:
     """Looks put together by the inverse of their variances.
 
-    The length is drawn to what one would guess without data (half a side, give or take a quarter) by as much as the
-    noise is wide: both widths are public.
+    The answer is drawn to what one would guess without data (even trips, half a side long) by as much as the noise is
+    wide: both widths are public.
     """
-    side, one = _side(curator.grid), curator.unit.max_trips
+    one = curator.unit.max_trips
     weights = np.array([look[0] ** 2 for look in looks])
     trips = max(1.0, float(np.average([look[1] for look in looks], weights=weights)))
-    crossings = float(np.average([look[2] for look in looks], weights=weights))
-    width = 2 * side * one / np.sqrt(weights.sum()) / trips  # vertical and horizontal ones have noise of their own
-    trust = 1 / (1 + (width / (side / 4)) ** 2)
-    length = 1 + trust * crossings / trips + (1 - trust) * side / 2
-    return Size(trips, min(max(1.0, length), side + 1.0), trips * float(epsilon) / one)
+    measured = float(np.average([look[2] for look in looks], weights=weights))
+    evenly = stretch(lift(curator.grid, np.ones(curator.grid.shape)), trips)
+    guess = sum(float((share * part).sum()) for share, part in zip(covers, _parts(evenly), strict=True))
+    trust = 1 / (1 + 2 / weights.sum() * (one / (DOUBT * guess)) ** 2)
+    answer = min(max(trust * measured + (1 - trust) * guess, 0.0), trips)
+    return Size(covers, trips, answer, trips * float(epsilon) / one)
 
 
-def spread(grid: Grid, density: NDArray[np.float64], size: Size) -> SpatialHistogram:
-    """The histogram of `size.trips` trips of `size.length` visits, whose visits lie as `density` (rows x columns) says.
+def _parts(histogram: SpatialHistogram) -> tuple[Floats, Floats, Floats]:
+    """Faces and, negative, edges: what an answer adds up."""
+    return histogram.faces, -histogram.vertical, -histogram.horizontal
 
-    >>> four = spread(Grid((0, 0, 1, 1), 2, 2), np.ones((2, 2)), Size(trips=6.0, length=2.0, worth=6.0))
-    >>> four.faces.sum(), four.total
-    (np.float64(12.0), np.float64(6.0))
+
+def _scaled(histogram: SpatialHistogram, faces: float, edges: float) -> SpatialHistogram:
+    return SpatialHistogram(
+        histogram.grid, histogram.faces * faces, histogram.vertical * edges, histogram.horizontal * edges
+    )
+
+
+def lift(grid: Grid, density: Floats) -> SpatialHistogram:
+    """A density as faces, and edges as their means; to be brought to the right sums."""
+    return SpatialHistogram(grid, density, (density[:, :-1] + density[:, 1:]) / 2, (density[:-1] + density[1:]) / 2)
+
+
+def stretch(histogram: SpatialHistogram, trips: float, crossings: float | None = None) -> SpatialHistogram:
+    """Faces and edges scaled to be those of trips with so many crossings; half a side of the grid, as a guess."""
+    if crossings is None:
+        crossings = (histogram.grid.rows + histogram.grid.columns) / 4
+    edges = histogram.vertical.sum() + histogram.horizontal.sum()
+    return _scaled(
+        histogram, trips * (1 + crossings) / histogram.faces.sum(), trips * crossings / edges if edges > 0 else 0.0
+    )
+
+
+def fit(histogram: SpatialHistogram, size: Size) -> SpatialHistogram:
+    """All faces scaled alike, and all edges, so that F - E is the number of trips and the mean answer is right.
+
+    Where no query has a border inside the grid, or the factors would not be positive, trips are half a side long, or
+    have no edges.
     """
-    total = density.sum()
-    faces = density * (size.trips * size.length / total) if total > 0 else np.zeros(grid.shape)
-    vertical = (faces[:, :-1] + faces[:, 1:]) / 2
-    horizontal = (faces[:-1] + faces[1:]) / 2
-    edges = vertical.sum() + horizontal.sum()
-    ratio = size.trips * (size.length - 1) / edges if edges > 0 else 0.0
-    return SpatialHistogram(grid, faces, vertical * ratio, horizontal * ratio)
+    means = [float((share * part).sum()) for share, part in zip(size.covers, _parts(histogram), strict=True)]
+    sums = [float(part.sum()) for part in _parts(histogram)]
+    matrix = np.array([[sums[0], sums[1] + sums[2]], [means[0], means[1] + means[2]]])
+    scale = matrix[:, :1]
+    if scale.min() <= 0 or abs(np.linalg.det(matrix / scale)) < 1e-9 * abs(matrix / scale).max():
+        return stretch(histogram, size.trips)
+    faces, edges = np.linalg.solve(matrix, [size.trips, size.answer])
+    if faces <= 0 or edges < 0:
+        faces, edges = size.trips / sums[0], 0.0
+    return _scaled(histogram, float(faces), float(edges))
+
+
+def spread(grid: Grid, density: Floats, size: Size) -> SpatialHistogram:
+    """The histogram of trips whose visits lie as `density` (rows x columns, with a sum above 0) says.
+
+    >>> grid, queries = Grid((0, 0, 1, 1), 2, 2), np.array([[0, 0, 2, 1], [0, 0, 1, 2]])
+    >>> four = spread(grid, np.ones((2, 2)), Size(cover(grid, queries), trips=6.0, answer=5.0, worth=6.0))
+    >>> round(four.total, 9), round(four.answers(queries).mean(), 9)
+    (np.float64(6.0), np.float64(5.0))
+    """
+    return fit(lift(grid, density), size)
 
 
 def spread_evenly(grid: Grid, size: Size) -> SpatialHistogram:
@@ -102,8 +162,8 @@ def spread_evenly(grid: Grid, size: Size) -> SpatialHistogram:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Trips spread evenly: only their number and mean length are measured."""
+    """Trips spread evenly: only their number and the mean answer are measured."""
 
-    def synthesize(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> SpatialHistogram:
-        """Spend all of `budget`; `queries` are not looked at."""
-        return spread_evenly(curator.grid, measure_size(curator, budget))
+    def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> SpatialHistogram:
+        """Spend all of `budget`."""
+        return spread_evenly(curator.grid, measure_size(curator, queries, budget))

@@ -8,24 +8,37 @@ used both when it is a child and when it is a parent.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
-from dqam.partition.regions import Partition, children, node_bounds, quadtree_depth
+from dqam.partition.regions import Partition, children, node_bounds, places, quadtree_depth
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.statistics import MASS, UniformityCosts
 
 
-def grow_quadtree(curator: Curator, budget: Budget, threshold: float) -> Partition:
+def grow_quadtree(
+    curator: Curator,
+    budget: Budget,
+    threshold: float | None = None,
+    max_depth: int | None = None,
+    epsilon: Fraction | None = None,
+) -> Partition:
     """Split a node where its cost exceeds the mean of its children's by more than `threshold`, in trips.
 
-    Spends all of `budget`, or less where the tree ends early.
+    The threshold is as wide as the noise of a cost, if not given. A tree of less depth has fewer levels to pay for.
+    Spends `epsilon`, all of `budget` if not said, or less where the tree ends early.
     """
     rows, columns = curator.grid.shape
-    levels = quadtree_depth(rows, columns)
+    deepest = quadtree_depth(rows, columns)
+    levels = deepest if max_depth is None else min(deepest, max_depth)
     if not levels:
         return Partition.whole(rows, columns)
-    each = budget.left / levels
+    measured = levels if levels == deepest else levels + 1  # single cells have no cost to measure
+    each = (budget.left if epsilon is None else epsilon) / measured
+    if threshold is None:
+        threshold = 2 * curator.unit.max_trips / float(each)
 
     def measure(bounds: np.ndarray) -> np.ndarray:
         """Noisy costs in trips; those of single cells are 0, as all know."""
@@ -41,7 +54,7 @@ def grow_quadtree(curator: Curator, budget: Budget, threshold: float) -> Partiti
     for depth in range(levels):
         below = children(nodes, depth, rows, columns)
         below_costs = measure(node_bounds(depth + 1, below, rows, columns)) if len(below) else np.zeros(0)
-        parent = _index(below >> 1, nodes)
+        parent = places(below >> 1, nodes)
         mean = np.bincount(parent, below_costs, len(nodes)) / np.maximum(np.bincount(parent, minlength=len(nodes)), 1)
         bounds = node_bounds(depth, nodes, rows, columns)
         split = (costs - mean > threshold) & ((bounds[:, 2] - bounds[:, 0]) * (bounds[:, 3] - bounds[:, 1]) > 1)
@@ -52,11 +65,3 @@ def grow_quadtree(curator: Curator, budget: Budget, threshold: float) -> Partiti
             break
     leaves.append(node_bounds(levels, nodes, rows, columns) if len(nodes) else np.zeros((0, 4), np.int64))
     return Partition(rows, columns, np.concatenate(leaves))
-
-
-def _index(parents: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """The place of each of `parents` among `nodes`, both of one depth."""
-    width = int(max(parents.max(initial=0), nodes.max(initial=0))) + 1
-    keys = nodes[:, 0] * width + nodes[:, 1]
-    order = np.argsort(keys)
-    return order[np.searchsorted(keys[order], parents[:, 0] * width + parents[:, 1])]

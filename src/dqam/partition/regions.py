@@ -95,3 +95,10 @@ def children(nodes: Integers, depth: int, rows: int, columns: int) -> Integers:
     below = (2 * nodes[:, None, :] + corners).reshape(-1, 2)
     bounds = node_bounds(depth + 1, below, rows, columns)
     return below[(bounds[:, 0] < bounds[:, 2]) & (bounds[:, 1] < bounds[:, 3])]
+
+
+def places(some: Integers, nodes: Integers) -> Integers:
+    """Where each of `some` nodes is among `nodes`, both of one depth; every one of them is there."""
+    keys = nodes[:, 0] << 32 | nodes[:, 1]
+    order = np.argsort(keys)
+    return order[np.searchsorted(keys[order], some[:, 0] << 32 | some[:, 1])]

@@ -1,7 +1,8 @@
 """The one gate between trips and mechanisms.
 
 A mechanism holds a curator and a budget, never trips. It may `measure` a statistic, `select` the best of some scores,
-or have a tree grown (`partition`); the curator charges the budget, writes the ledger and only then looks at the data.
+or have cells put together (`partition`); the curator charges the budget, writes the ledger and only then looks at the
+data.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import overload
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 
 from dqam.errors import InputError
 from dqam.grid import Grid
+from dqam.partition.buckets import L1Buckets
 from dqam.partition.privtree import PrivTree
 from dqam.partition.regions import Partition
 from dqam.privacy.budget import Budget, BudgetError, Neighbours, Number, Unit, parse_epsilon
@@ -23,7 +26,7 @@ from dqam.privacy.noise import Noise, check_scale
 from dqam.statistics import SCORES, STATISTICS, Question, Records, Scores, Statistic
 from dqam.walks import Walks
 
-TREES: frozenset[type] = frozenset({PrivTree})
+TREES: frozenset[type] = frozenset({PrivTree, L1Buckets})
 
 
 @dataclass(frozen=True)
@@ -95,15 +98,26 @@ class Curator:
         scale = self._charge("select", scores.name, sensitivity, 2 * sensitivity, budget, epsilon)
         return self._noise.noisy_max(scores.of(self._records), scale)
 
-    def partition(self, tree: PrivTree, budget: Budget, epsilon: Number | None = None) -> Partition:
-        """A tree's leaves; the proof is in `dqam.partition.privtree`."""
+    @overload
+    def partition(self, tree: PrivTree, budget: Budget, epsilon: Number | None = None) -> Partition: ...
+
+    @overload
+    def partition(self, tree: L1Buckets, budget: Budget, epsilon: Number | None = None) -> NDArray[np.int64]: ...
+
+    def partition(
+        self, tree: PrivTree | L1Buckets, budget: Budget, epsilon: Number | None = None
+    ) -> Partition | NDArray[np.int64]:
+        """A tree's leaves, or where buckets begin; the proofs are in `dqam.partition.privtree` and `.buckets`.
+
+        Where noise of several scales is drawn, the ledger has the widest.
+        """
         self._check(tree, TREES)
         asked = budget.left if epsilon is None else parse_epsilon(epsilon)
         numerator = tree.scale(Fraction(1), self.unit.max_trips)
         self._charge("partition", tree.name, tree.mass * self.unit.max_trips, numerator, budget, epsilon)
         return tree.grow(self._records, self._noise, asked, self.unit.max_trips)
 
-    def _check(self, question: Question | PrivTree, known: frozenset[type]) -> None:
+    def _check(self, question: Question | PrivTree | L1Buckets, known: frozenset[type]) -> None:
         """Only questions with a proof are answered, and only where they fit the grid."""
         if type(question) not in known:
             raise InputError(f"{type(question).__name__} is not a question with a proof; see dqam.statistics.")

@@ -1,0 +1,215 @@
+"""DAWA (Li, Hay and Miklau, 2014): buckets that follow the data, then counts that follow the queries.
+
+First, cells along a Hilbert curve are put into buckets of nearly equal shares (`dqam.partition.buckets`). Second, a
+binary tree over the buckets is measured level by level, each with a share of the budget that is chosen from the
+queries alone (GreedyH), and the levels are reconciled by least squares. A bucket's mass is spread evenly over it.
+
+The answer to a rectangle is linear in the shares of cells. Inside it a share counts once; a cell with s sides on the
+rectangle's border counts 1 + s (length - 1) / 4 times for trips of `length` visits (see `spread`). A query reads a node
+of the tree if its mean weight is the same all over the node, and not all over the parent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dqam.errors import InputError
+from dqam.histogram import SpatialHistogram
+from dqam.mechanisms.uniform import measure_size, spread, spread_evenly
+from dqam.partition.buckets import MOST_CELLS, L1Buckets
+from dqam.partition.hilbert import hilbert_order
+from dqam.privacy.budget import Budget, parse_epsilon
+from dqam.privacy.curator import Curator
+from dqam.statistics import MASS, GroupShares
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+SAMPLE = 500  # queries that the shares of levels are chosen for
+STEPS = 32  # shares of a level that are tried
+
+
+@dataclass(frozen=True)
+class Dawa:
+    """Buckets for `ratio` of the budget, counts for the rest.
+
+    width  what a bucket must save beyond the noise of its count, in widths of the noise of costs: without it noise
+           alone would make buckets, as noisy costs may be below 0; 2 + ln(cells) / 8 if not given
+    grain  what a bucket must save at least, as a share of all trips, where trips are long: edges are guessed from
+           faces, and better from smooth ones
+    least  worth (trips * eps) below which trips are spread evenly; 120 + sqrt(cells) / 3 if not given
+    """
+
+    ratio: float = 0.25
+    width: float | None = None
+    grain: float = 0.001
+    least: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.ratio < 1:
+            raise InputError(f"DAWA's ratio is between 0 and 1; got {self.ratio}.")
+
+    def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> SpatialHistogram:
+        """Spend all of `budget`; `queries` say where counts should be good."""
+        cells = math.prod(curator.grid.shape)
+        if cells > MOST_CELLS:
+            raise InputError(f"DAWA takes at most {MOST_CELLS:,} cells; got {cells:,}. Use a lower resolution.")
+        least = 120 + math.sqrt(cells) / 3 if self.least is None else self.least
+        size = measure_size(curator, queries, budget, least)
+        even = spread_evenly(curator.grid, size)
+        if not size.enough:
+            return even
+        length = max(1.0, float(even.faces.sum()) / size.trips)
+        smooth = self.grain * size.trips * (1 - 1 / length)
+        shares = self.shares(curator, queries, budget, smooth, (length - 1) / 4)
+        return spread(curator.grid, shares, size) if shares.any() else even
+
+    def shares(
+        self, curator: Curator, queries: Integers, budget: Budget, smooth: float = 0.0, border: float = 0.0
+    ) -> Floats:
+        """float64[rows, columns]: the mass of each cell in trips, for all of `budget`.
+
+        smooth  what a bucket must save at least, in trips
+        border  what a side of a query's border adds to the weight of a cell
+        """
+        grid, one = curator.grid, curator.unit.max_trips
+        ratio = parse_epsilon(self.ratio)
+        first, second = budget.split(buckets=ratio, counts=1 - ratio)
+        epsilon = second.left
+        order = hilbert_order(*grid.shape)
+        width = 2 + math.log(len(order)) / 8 if self.width is None else self.width
+        penalty = one / float(epsilon) + width * 4 * one / float(first.left)
+        starts = curator.partition(L1Buckets(order, max(penalty, smooth)), first)
+
+        def ask(groups: Integers, share: Fraction) -> Floats:
+            labels = np.empty(len(order), np.int64)
+            labels[order] = groups
+            return curator.measure(GroupShares(labels.reshape(grid.shape)), second, share * epsilon) / MASS
+
+        masses = estimate(starts, level_usage(starts, order, grid.columns, queries, border), ask)
+        return fill(starts, order, without_negatives(masses)).reshape(grid.shape)
+
+
+def level_usage(starts: Integers, order: Integers, columns: int, queries: Integers, border: float = 0.0) -> Floats:
+    """How much queries read of each level of the binary tree over buckets, leaves first: sums of squared weights.
+
+    A cell of a query weighs 1, and `border` more for each of its sides that is on the query's border.
+    """
+    some = queries[np.linspace(0, len(queries) - 1, min(SAMPLE, len(queries))).astype(np.int64)]
+    levels = (len(starts) - 2).bit_length() + 1
+    return _level_usage(starts, order // columns, order % columns, some, border, levels)
+
+
+def level_shares(usage: Floats) -> list[Fraction]:
+    """The share of the budget for each level, leaves first, that makes the squared error of what is read least.
+
+    Level by level upwards: what the levels below have is shared with the new one in the best of `STEPS` ways.
+    """
+    shares = [Fraction(1)]
+    variances = np.array([2.0])  # of a node's estimate, for a budget of 1
+    tried = np.arange(STEPS) / STEPS
+    for k in range(1, len(usage)):
+        below = variances[:, None] / (1 - tried) ** 2
+        own = 1 / (tried**2 / 2 + 1 / (2 * below[-1]))
+        best = int(np.argmin(usage[:k] @ below + usage[k] * own))
+        variances = np.append(below[:, best], own[best])
+        shares = [share * Fraction(STEPS - best, STEPS) for share in shares] + [Fraction(best, STEPS)]
+    return shares
+
+
+def estimate(starts: Integers, usage: Floats, ask: Callable[[Integers, Fraction], Floats]) -> Floats:
+    """float64[buckets]: the mass of each.
+
+    ask  noisy sums by group, for the group of each cell and the share of the budget
+    """
+    sizes = np.diff(starts)
+    bucket = np.repeat(np.arange(len(sizes)), sizes)
+    shares = level_shares(usage)
+    sums = [ask(bucket >> k, share) if share else None for k, share in enumerate(shares)]
+    variances = [1 / float(share) ** 2 if share else np.inf for share in shares]
+    return reconcile(sums, variances)
+
+
+def fill(starts: Integers, order: Integers, masses: Floats) -> Floats:
+    """float64[cells]: masses of buckets spread evenly over their cells."""
+    sizes = np.diff(starts)
+    cells = np.empty(len(order))
+    cells[order] = np.repeat(masses / sizes, sizes)
+    return cells
+
+
+def reconcile(sums: Sequence[Floats | None], variances: Sequence[float]) -> Floats:
+    """Least squares on a binary tree: the leaves that fit noisy sums of its nodes best; levels from the leaves up.
+
+    A level that was not measured is None; the leaves always are. Node i has the children 2i and 2i + 1 below.
+    """
+    leaves = sums[0]
+    assert leaves is not None
+    fits, widths = [leaves], [np.full(len(leaves), variances[0])]
+    for own, variance in zip(sums[1:], variances[1:], strict=True):
+        fit, width = _pairs(fits[-1]), _pairs(widths[-1])
+        if own is not None:
+            fit, width = (fit * variance + own * width) / (variance + width), variance * width / (variance + width)
+        fits.append(fit)
+        widths.append(width)
+    final = fits[-1]
+    for fit, width in zip(fits[-2::-1], widths[-2::-1], strict=True):
+        missing = (final - _pairs(fit)) / _pairs(width)
+        final = fit + np.repeat(missing, 2)[: len(fit)] * width
+    return final
+
+
+def without_negatives(values: Floats) -> Floats:
+    """The nearest vector without negatives that has the same sum; nothing but 0 if that sum is negative.
+
+    >>> without_negatives(np.array([5.0, -1.0, 0.5, 3.5])).round(2).tolist()
+    [4.67, 0.0, 0.17, 3.17]
+    """
+    total = values.sum()
+    if total <= 0:
+        return np.zeros(len(values))
+    falling = np.sort(values)[::-1]
+    lower = (np.cumsum(falling) - total) / np.arange(1, len(values) + 1)  # if so many stay above 0
+    return np.maximum(values - lower[np.flatnonzero(falling > lower)[-1]], 0.0)
+
+
+def _pairs(values: Floats) -> Floats:
+    """Sums of two in a row; the last may be alone."""
+    return np.add.reduceat(values, np.arange(0, len(values), 2))
+
+
+@njit(nogil=True, cache=True)
+def _level_usage(starts, rows, columns, queries, border, levels):  # type: ignore[no-untyped-def]
+    usage = np.zeros(levels)
+    for q in range(len(queries)):
+        west, south, east, north = queries[q]
+        count = len(starts) - 1
+        weights = np.zeros(count)
+        even = np.ones(count, np.bool_)
+        for b in range(count):
+            for i in range(starts[b], starts[b + 1]):
+                row, column = rows[i], columns[i]
+                if west <= column < east and south <= row < north:
+                    sides = (column == west) + (column == east - 1) + (row == south) + (row == north - 1)
+                    weights[b] += 1 + border * sides
+            weights[b] /= starts[b + 1] - starts[b]
+        for k in range(levels - 1):
+            above = (count + 1) // 2
+            for i in range(above):
+                one, other = 2 * i, min(2 * i + 1, count - 1)
+                same = even[one] and even[other] and weights[one] == weights[other]
+                if not same:
+                    usage[k] += weights[one] ** 2 if even[one] else 0.0
+                    usage[k] += weights[other] ** 2 if even[other] and other != one else 0.0
+                weights[i], even[i] = weights[one], same
+            count = above
+        if even[0]:
+            usage[levels - 1] += weights[0] ** 2
+    return usage

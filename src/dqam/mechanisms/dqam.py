@@ -1,0 +1,132 @@
+"""DQAM, the paper's two steps with sound accounting.
+
+Step 1: a quadtree on uniformity cost, then the noisy mass of each of its regions. Step 2: rounds of multiplicative
+weights, in which a count rescales all regions that the query meets, each as much as it is dense.
+
+What is not as printed, besides the accounting: the synthesis starts from the densities of step 1, not from an even
+spread; a density is taken relative to the densest region; the tree's depth, its threshold and the number of rounds
+follow from trips * eps, which is measured. And the regions' densities are *graded*: next to a cell none has less than
+about a third of it. Edges then never exceed a face, and the exact consistent inference, which is run after each update
+all the same, finds nothing to mend. Left to mend a steep border by itself it raises faces far beyond it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dqam.consistency.pairwise import is_consistent, make_consistent
+from dqam.grid import Grid
+from dqam.histogram import SpatialHistogram
+from dqam.mechanisms.rounds import Floats, Integers, curated, play
+from dqam.mechanisms.uniform import Size, lift, measure_size, spread, spread_evenly, stretch
+from dqam.partition.quadtree import grow_quadtree
+from dqam.partition.regions import Partition
+from dqam.privacy.budget import Budget
+from dqam.privacy.curator import Curator
+from dqam.statistics import MASS, GroupShares
+
+EMPTY = 1e-3  # of the mean density: what a region has at least, so that it can be scaled up again
+
+
+class Regions:
+    """A density for each region, and the histogram that it makes."""
+
+    def __init__(self, grid: Grid, partition: Partition, masses: Floats, size: Size) -> None:
+        self._grid, self._partition, self._size = grid, partition, size
+        even = partition.sizes / partition.sizes.sum()
+        shares = np.maximum(masses, 0) / max(np.maximum(masses, 0).sum(), 1e-9)
+        self._masses = np.maximum(shares, EMPTY * even)
+        self._densities = self._masses / self._masses.max()  # what an update weighs a region with
+        self._grade = _steepest(grid)
+        self._now = self._made()
+
+    def histogram(self) -> SpatialHistogram:
+        """What is known so far: consistent."""
+        return self._now
+
+    def learn(self, rectangles: Integers, counts: Floats) -> None:
+        """Scale all regions that the newest rectangle meets by exp(error * density / 2n)."""
+        error = counts[-1] - float(self._now.answers(rectangles[-1:])[0])
+        met = meets(self._partition, rectangles[-1])
+        self._masses = self._masses * np.exp(met * self._densities * error / (2 * self._size.trips))
+        self._masses /= self._masses.sum()
+        self._now = self._made()
+
+    def _made(self) -> SpatialHistogram:
+        cells = (self._masses / self._partition.sizes)[self._partition.labels]
+        _raise_steps(cells, self._grade)
+        made = spread(self._grid, cells, self._size)
+        return made if is_consistent(made) else make_consistent(made)
+
+
+def meets(partition: Partition, rectangle: Integers) -> NDArray[np.bool_]:
+    """bool[regions]: whether they have a cell in common."""
+    west, south, east, north = partition.regions.T
+    return (west < rectangle[2]) & (east > rectangle[0]) & (south < rectangle[3]) & (north > rectangle[1])
+
+
+def _steepest(grid: Grid) -> float:
+    """How much less than a cell's density its neighbour's may be, so that the edge between them is below both faces."""
+    evenly = stretch(lift(grid, np.ones(grid.shape)), 1.0)
+    edges = evenly.vertical if evenly.vertical.size else evenly.horizontal
+    ratio = float(edges.flat[0] / evenly.faces.flat[0]) if edges.size else 0.0
+    return min(1.0, 1.02 * ratio / (2 - ratio))
+
+
+@njit(nogil=True, cache=True)
+def _raise_steps(cells, grade):  # type: ignore[no-untyped-def]
+    """Raise cells to at least `grade` of each of their neighbours, in place; two passes reach everything."""
+    rows, columns = cells.shape
+    for row in range(rows):
+        for column in range(columns):
+            if row:
+                cells[row, column] = max(cells[row, column], grade * cells[row - 1, column])
+            if column:
+                cells[row, column] = max(cells[row, column], grade * cells[row, column - 1])
+    for row in range(rows - 1, -1, -1):
+        for column in range(columns - 1, -1, -1):
+            if row < rows - 1:
+                cells[row, column] = max(cells[row, column], grade * cells[row + 1, column])
+            if column < columns - 1:
+                cells[row, column] = max(cells[row, column], grade * cells[row, column + 1])
+
+
+@dataclass(frozen=True)
+class Dqam:
+    """DQAM. What is not given follows from the worth w = trips * eps.
+
+    depth   of the quadtree: log4(w) - 1, and no region of less than 16 cells a side
+    rounds  none below w = 1,000, where step 1 has a better use for the budget; then ln(w) - 3
+    share   of what is left after the size that the rounds get
+    least   worth below which trips are spread evenly
+    """
+
+    depth: int | None = None
+    rounds: int | None = None
+    share: Fraction = Fraction(1, 4)
+    least: float = 100.0
+
+    def synthesize(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> SpatialHistogram:
+        """Spend all of `budget`."""
+        grid, size = curator.grid, measure_size(curator, queries, budget, self.least)
+        if not size.enough:
+            return make_consistent(spread_evenly(grid, size))
+        rounds = self.rounds
+        if rounds is None:
+            rounds = round(math.log(size.worth) - 3) if size.worth >= 1_000 else 0
+        depth = self.depth
+        if depth is None:
+            depth = max(1, min(int(math.log(size.worth, 4)) - 1, int(math.log2(max(grid.shape) / 16))))
+        learning = budget.left * self.share if rounds else Fraction(0)
+        partition = grow_quadtree(curator, budget, max_depth=depth, epsilon=(budget.left - learning) / 2)
+        masses = curator.measure(GroupShares(partition.labels), budget, budget.left - learning) / MASS
+        model = Regions(grid, partition, masses, size)
+        if not rounds:
+            return model.histogram()
+        return play(model, queries, rounds, curated(curator, queries, budget, rounds), size.trips)

@@ -1,0 +1,86 @@
+"""MWEM (Hardt, Ligett and McSherry, 2012): one weight a cell, corrected by multiplicative weights.
+
+The original has counts of records in cells and the exact number of records. Here a cell's weight is its face, edges
+follow the mean of their two faces, so that an answer is still a sum of weights with factors of 0 or more: 1 minus what
+edges take away, which is less at the border of the rectangle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dqam.grid import Grid
+from dqam.histogram import SpatialHistogram
+from dqam.mechanisms.rounds import Floats, Integers, curated, measure_crossings, play, rounds_for
+from dqam.mechanisms.uniform import fit, lift, measure_size, spread_evenly, stretch
+from dqam.privacy.budget import Budget
+from dqam.privacy.curator import Curator
+
+
+class CellWeights:
+    """A weight for each cell; `lift` makes a histogram of them whose edges, if any, follow the mean of their faces.
+
+    `replay` revisits all counts at every update, not only the new one, as the authors of MWEM advise.
+    """
+
+    def __init__(self, grid: Grid, lift: Callable[[Floats], SpatialHistogram], replay: bool = True) -> None:
+        self._lift, self._replay = lift, replay
+        self._now = lift(np.ones(grid.shape))
+
+    def histogram(self) -> SpatialHistogram:
+        """What is known so far."""
+        return self._now
+
+    def learn(self, rectangles: Integers, counts: Floats) -> None:
+        """Scale what is inside a rectangle by exp(error / 2n), the newest rectangle first."""
+        weights, now = self._now.faces.copy(), self._now
+        means = (weights[:, :-1].sum() + weights[:, 1:].sum() + weights[:-1].sum() + weights[1:].sum()) / 2
+        ratio = (now.vertical.sum() + now.horizontal.sum()) / means if means > 0 else 0.0
+        last = len(counts) if self._replay else 1
+        _scale(weights, rectangles[::-1][:last], counts[::-1][:last], ratio, now.total)
+        self._now = self._lift(weights)
+
+
+@njit(nogil=True, cache=True)
+def _answer(weights, west, south, east, north, ratio):  # type: ignore[no-untyped-def]
+    """Each cell loses half the ratio for each of its sides that has an edge inside."""
+    inside = border = 0.0
+    for row in range(south, north):
+        for column in range(west, east):
+            inside += weights[row, column]
+        border += weights[row, west] + weights[row, east - 1]
+    for column in range(west, east):
+        border += weights[south, column] + weights[north - 1, column]
+    return inside * (1 - 2 * ratio) + border * ratio / 2
+
+
+@njit(nogil=True, cache=True)
+def _scale(weights, rectangles, counts, ratio, total):  # type: ignore[no-untyped-def]
+    for i in range(len(counts)):
+        west, south, east, north = rectangles[i]
+        error = counts[i] - _answer(weights, west, south, east, north, ratio)
+        weights[south:north, west:east] *= np.exp(error / (2 * total))
+        weights *= total / _answer(weights, 0, 0, weights.shape[1], weights.shape[0], ratio)
+
+
+@dataclass(frozen=True)
+class Mwem:
+    """MWEM; trips are spread evenly below a worth (trips * eps) of `least`. `rounds` follow from the worth."""
+
+    rounds: int | None = None
+    least: float = 200.0
+
+    def synthesize(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> SpatialHistogram:
+        """Spend all of `budget`."""
+        grid, size = curator.grid, measure_size(curator, queries, budget, self.least)
+        if not size.enough:
+            return spread_evenly(grid, size)
+        crossings = measure_crossings(curator, budget, size.trips)
+        rounds = self.rounds or rounds_for(size.worth, most=20)
+        model = CellWeights(grid, lambda weights: stretch(lift(grid, weights), size.trips, crossings))
+        return fit(play(model, queries, rounds, curated(curator, queries, budget, rounds), size.trips), size)

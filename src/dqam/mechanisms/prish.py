@@ -1,0 +1,75 @@
+"""PriSH (Ghane, Kulik and Ramamohanarao, 2018), as far as its text is to be had: MWEM on faces and edges.
+
+Faces and edges inside the query are scaled; an edge on its border is left as it is and may then be above the face
+inside. A greedy rule lowers such edges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dqam.consistency.greedy import clamp_edges
+from dqam.histogram import SpatialHistogram
+from dqam.mechanisms.rounds import Floats, Integers, curated, measure_crossings, play, rounds_for
+from dqam.mechanisms.uniform import fit, lift, measure_size, spread_evenly, stretch
+from dqam.privacy.budget import Budget
+from dqam.privacy.curator import Curator
+
+
+class FacesAndEdges:
+    """All faces and edges; F - E over the grid stays what it is at the start. `replay` as for `CellWeights`."""
+
+    def __init__(self, start: SpatialHistogram, replay: bool = True) -> None:
+        self._now, self._total, self._replay = clamp_edges(start), float(start.total), replay
+
+    def histogram(self) -> SpatialHistogram:
+        """What is known so far."""
+        return self._now
+
+    def learn(self, rectangles: Integers, counts: Floats) -> None:
+        """Scale what is inside a rectangle by exp(error / 2n), the newest rectangle first, and clamp edges."""
+        last = len(counts) if self._replay else 1
+        for rectangle, count in zip(rectangles[::-1][:last], counts[::-1][:last], strict=True):
+            now = self._now
+            answer = float(now.answers(rectangle[None])[0])
+            factor = np.exp(np.clip((count - answer) / (2 * self._total), -0.5, 0.5))
+            if answer > self._total:  # F - E loses (1 - factor) * answer, and has to stay above 0
+                factor = max(factor, 1 - self._total / 2 / answer)
+            west, south, east, north = rectangle
+            faces, vertical, horizontal = now.faces.copy(), now.vertical.copy(), now.horizontal.copy()
+            faces[south:north, west:east] *= factor
+            vertical[south:north, west : east - 1] *= factor
+            horizontal[south : north - 1, west:east] *= factor
+            self._now = scaled_to(clamp_edges(SpatialHistogram(now.grid, faces, vertical, horizontal)), self._total)
+
+
+def scaled_to(histogram: SpatialHistogram, total: float) -> SpatialHistogram:
+    """All faces and edges scaled alike so that F - E over the grid is `total`, where it is above 0."""
+    even = total / histogram.total if histogram.total > 0 else 1.0
+    return SpatialHistogram(
+        histogram.grid, histogram.faces * even, histogram.vertical * even, histogram.horizontal * even
+    )
+
+
+@dataclass(frozen=True)
+class Prish:
+    """PriSH; trips are spread evenly below a worth (trips * eps) of `least`. `rounds` follow from the worth."""
+
+    rounds: int | None = None
+    least: float = 200.0
+
+    def synthesize(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> SpatialHistogram:
+        """Spend all of `budget`."""
+        grid, size = curator.grid, measure_size(curator, queries, budget, self.least)
+        if not size.enough:
+            return clamp_edges(spread_evenly(grid, size))
+        crossings = measure_crossings(curator, budget, size.trips)
+        rounds = self.rounds or rounds_for(size.worth, most=5)
+        start = stretch(lift(grid, np.ones(grid.shape)), size.trips, crossings)
+        model = FacesAndEdges(start)
+        return clamp_edges(
+            fit(play(model, queries, rounds, curated(curator, queries, budget, rounds), size.trips), size)
+        )

@@ -1,0 +1,86 @@
+"""Multiplicative weights: look for the query that is answered worst, count it, correct the model, again.
+
+MWEM, PriSH and DQAM share these rounds and differ in their model: what of it a count changes, and how the pieces are
+kept in line afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dqam.histogram import SpatialHistogram
+from dqam.partition.regions import Partition
+from dqam.privacy.budget import Budget
+from dqam.privacy.curator import Curator
+from dqam.statistics import FLUX, DistinctCounts, Flux, QueryErrors
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Model(Protocol):
+    """A histogram that learns from counts of rectangles."""
+
+    def histogram(self) -> SpatialHistogram:
+        """What is known so far."""
+
+    def learn(self, rectangles: Integers, counts: Floats) -> None:
+        """Take in all counts so far; the last one is new."""
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """Who is asked about the data: which estimate of the query set is worst, and what a query's count is."""
+
+    choose: Callable[[Floats], int]
+    count: Callable[[int], float]
+
+
+def curated(curator: Curator, queries: Integers, budget: Budget, rounds: int) -> Oracle:
+    """The curator as oracle; each round gets the same part of `budget`, half to choose and half to count."""
+    each = budget.left / (2 * rounds)
+    return Oracle(
+        choose=lambda estimates: curator.select(QueryErrors(queries, estimates), budget, each),
+        count=lambda chosen: float(curator.measure(DistinctCounts(queries[[chosen]]), budget, each)[0]),
+    )
+
+
+def play(model: Model, queries: Integers, rounds: int, oracle: Oracle, trips: float) -> SpatialHistogram:
+    """So many rounds. Estimates and counts outside of 0 to `trips` can not be true, and are cut."""
+    chosen = np.zeros(0, np.int64)
+    counts = np.zeros(0)
+    for _ in range(rounds):
+        estimates = np.clip(model.histogram().answers(queries), 0, trips)
+        worst = oracle.choose(estimates)
+        chosen = np.append(chosen, worst)
+        counts = np.append(counts, min(max(oracle.count(worst), 0.0), trips))
+        model.learn(queries[chosen], counts)
+    return model.histogram()
+
+
+def measure_crossings(curator: Curator, budget: Budget, trips: float) -> float:
+    """How often a trip goes from cell to cell, on average and at most a side of the grid, for 1/20 of `budget`.
+
+    It is drawn to what one would guess without data (half a side, give or take a quarter) by as much as the noise is
+    wide: both widths are public.
+    """
+    grid, epsilon = curator.grid, budget.left / 20
+    side = max(1, (grid.rows + grid.columns) // 2)
+    flux = float(curator.measure(Flux(Partition.whole(*grid.shape), side), budget, epsilon).sum()) / FLUX
+    width = 2 * side * curator.unit.max_trips / float(epsilon) / trips  # of vertical and horizontal ones together
+    trust = 1 / (1 + (width / (side / 4)) ** 2)
+    return min(max(trust * flux / trips + (1 - trust) * side / 2, 0.0), float(side))
+
+
+def rounds_for(worth: float, most: int) -> int:
+    """A public rule for the number of rounds: twice the logarithm of trips * eps, and not more than `most`.
+
+    >>> [rounds_for(worth, 20) for worth in (40, 1_000, 100_000)]
+    [7, 14, 20]
+    """
+    return max(1, min(most, round(2 * np.log(max(worth, 1.0)))))
