@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from dqam.evaluate.figures import timed_lines
 from dqam.evaluate.plan import Plan, Spot
-from dqam.evaluate.protocol import DISTINCT, EXACT, PAPER, PRINTED, START, publishable
+from dqam.evaluate.printed import PRINTED
+from dqam.evaluate.protocol import DISTINCT, EXACT, PAPER, START, publishable
 from dqam.evaluate.results import Results
 
 MISSING = "Not measured in this run."

@@ -238,7 +238,7 @@ def draw_times(
                 axes.annotate(
                     f"{point.mean:.2g} s",
                     (trips, point.mean),
-                    xytext=(0, 7 if protocol == DISTINCT else -15),
+                    xytext=(0, 7 if protocol == PAPER else -15),
                     textcoords="offset points",
                     fontsize=8,
                     ha="center",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from dqam.evaluate.printed import PRINTED
 from dqam.evaluate.protocol import (
     DISTINCT,
     EXACT,
     NO_NOISE,
     PAPER,
-    PRINTED,
     START,
     Task,
     has_rounds,
@@ -55,8 +55,7 @@ class Settings:
         """The same in a few minutes."""
         return cls(
             sizes=(1_000, 20_000),
-            epsilons=(0.01, 0.1, 1.0),
-            query_counts=(1_000, 4_000, 16_000),
+            query_counts=(1_000, 8_000, 32_000),
             resolutions=(4, 6, 8),
             rounds=(10, 20),
             hindsight=(),
@@ -121,7 +120,7 @@ class Plan:
 
     def _at(self, spot: Spot, figure: str, protocol: str) -> Iterator[Task]:
         chosen, timed = self.settings, figure == "time"
-        if not timed and (protocol == DISTINCT or PRINTED):
+        if not timed:
             yield self._task(protocol, spot, NO_NOISE, EXACT if protocol == DISTINCT else START)
         for name in self.mechanisms(figure, protocol):
             for epsilon in [chosen.timed_epsilon] if timed else chosen.epsilons:

@@ -101,7 +101,7 @@ def _raise_steps(cells, grade):  # type: ignore[no-untyped-def]
 class Dqam:
     """DQAM. What is not given follows from the worth w = trips * eps.
 
-    depth   of the quadtree: log4(w) - 1, and no region of less than 16 cells a side
+    depth   of the quadtree: log4(w) - 1, from 2 to 4
     rounds  none below w = 1,000, where step 1 has a better use for the budget; then ln(w) - 3
     share   of what is left after the size that the rounds get
     least   worth below which trips are spread evenly
@@ -122,7 +122,7 @@ class Dqam:
             rounds = round(math.log(size.worth) - 3) if size.worth >= 1_000 else 0
         depth = self.depth
         if depth is None:
-            depth = max(1, min(int(math.log(size.worth, 4)) - 1, int(math.log2(max(grid.shape) / 16))))
+            depth = min(4, max(2, int(math.log(size.worth, 4)) - 1))
         learning = budget.left * self.share if rounds else Fraction(0)
         partition = grow_quadtree(curator, budget, max_depth=depth, epsilon=(budget.left - learning) / 2)
         masses = curator.measure(GroupShares(partition.labels), budget, budget.left - learning) / MASS
