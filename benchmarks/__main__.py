@@ -3,7 +3,14 @@
 import subprocess
 import sys
 
-NAMES = ("parquet_to_histogram", "distinct_counts", "histogram_answers", "porto_parsing", "pairwise_consistency")
+NAMES = (
+    "parquet_to_histogram",
+    "distinct_counts",
+    "histogram_answers",
+    "porto_parsing",
+    "pairwise_consistency",
+    "dqam_run",
+)
 
 if __name__ == "__main__":
     names = sys.argv[1:] or NAMES

@@ -235,7 +235,7 @@ def test_rectangles_are_asked_for_in_one_way(trips: Path) -> None:
 
 def test_audit_exits_with_1_when_a_mechanism_is_above_its_claim(tmp_path: Path) -> None:
     figure = tmp_path / "audit.png"
-    done = run("audit", "laplace", "--runs", "300", "--figure", figure)
+    done = run("audit", "count", "--runs", "300", "--figure", figure)
     assert done.returncode == 0, done.stderr
     assert "below its claim" in done.stdout
     assert figure.read_bytes().startswith(b"\x89PNG")

@@ -30,11 +30,12 @@ import dqam
 from dqam import cities, maps
 from dqam.counting import count_distinct
 from dqam.errors import InputError
+from dqam.evaluate.audited import AUDITED, Audited
 from dqam.files import replacing, writable
 from dqam.grid import DEGREES, Grid
 from dqam.histogram import SpatialHistogram
+from dqam.mechanisms import MECHANISMS
 from dqam.privacy.audit import audit as run_audit
-from dqam.privacy.audited import AUDITED, Audited
 from dqam.privacy.budget import BudgetError, parse_epsilon
 from dqam.privacy.figure import draw_audit
 from dqam.rectangles import HEADER, Snapped, random_rectangles, read_rectangles, snap
@@ -111,6 +112,8 @@ def cli() -> None:
       dqam demo                                      a made-up city, counted and drawn
       dqam inspect trips.csv --bounds W S E N        what would be used of your own file
       dqam count trips.csv --bounds W S E N --rectangles areas.csv
+      dqam mechanisms                                what can make a private map, and how they differ
+      dqam reproduce --quick -o results              the paper's experiments, done soundly
     """
 
 
@@ -582,6 +585,30 @@ def reproduce(
         words.print(_plain(stopped), soft_wrap=True)
         sys.exit(130)
     answers.print(str(page), markup=False, soft_wrap=True)
+
+
+@cli.command("mechanisms")
+@json_option
+def show_mechanisms(as_json: bool) -> None:
+    """List the mechanisms that turn trips into a histogram, and what each of them knows.
+
+    Aware of data: it looks where trips are; of queries: it looks where they are, or fits their mean answer.
+    Consistent: no edge of its histogram is above a face beside it. Publishable: its privacy has a proof; forms "as
+    printed" in the paper have none, and are there to reproduce its figures (dqam reproduce).
+    """
+    if as_json:
+        rows = {name: {**vars(known), "publishable": known.publishable} for name, known in MECHANISMS.items()}
+        _print_json({name: {key: row[key] for key in row if key != "make"} for name, row in rows.items()})
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for header in ("Mechanism", "Aware of", "Consistent", "Publishable"):
+        table.add_column(header, no_wrap=True)
+    table.add_column("What it does")
+    for name, known in MECHANISMS.items():
+        aware = [word for word, flag in (("data", known.data_aware), ("queries", known.query_aware)) if flag]
+        publishable = "[green]yes[/]" if known.publishable else "[red]no[/]"
+        table.add_row(name, ", ".join(aware), known.consistent, publishable, known.about)
+    answers.print(table)
 
 
 @cli.command()

@@ -55,7 +55,7 @@ class Settings:
         """The same in a few minutes."""
         return cls(
             sizes=(1_000, 20_000),
-            query_counts=(1_000, 8_000, 32_000),
+            query_counts=(1_000, 8_000, 16_000),
             resolutions=(4, 6, 8),
             rounds=(10, 20),
             hindsight=(),

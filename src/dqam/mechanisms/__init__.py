@@ -53,9 +53,9 @@ class Known:
 
 
 MECHANISMS: dict[str, Known] = {
-    "uniform": Known("trips spread evenly: the floor", Uniform, consistent="optimal"),
-    "laplace": Known("LM: noise on every cell", Laplace),
-    "mwem": Known("MWEM: cells that meet the worst query are reweighted, again and again", Mwem, query_aware=True),
+    "uniform": Known("trips spread evenly: the floor", Uniform, query_aware=True, consistent="optimal"),
+    "laplace": Known("LM: noise on every cell", Laplace, query_aware=True),
+    "mwem": Known("MWEM: cells in the worst query reweighted", Mwem, query_aware=True),
     "dawa": Known("DAWA: buckets of like cells, counted as queries need", Dawa, data_aware=True, query_aware=True),
     "prish": Known("PriSH: MWEM on faces and edges", Prish, query_aware=True, consistent="greedy"),
     "dqam": Known("DQAM: regions of a quadtree, reweighted", Dqam, True, True, "optimal"),

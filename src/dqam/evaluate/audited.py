@@ -1,4 +1,4 @@
-"""What `dqam audit` can be run on: each question of the curator by itself, and mechanisms that are broken on purpose.
+"""What `dqam audit` can be run on: mechanisms, each question of the curator, and what is broken on purpose.
 
 The broken ones are there so that the audit shows what it can see: it has to catch every one of them.
 """
@@ -8,16 +8,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from dqam.evaluate.printed import PRINTED, Exact, printed_partition
 from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
+from dqam.histogram import SpatialHistogram, spread_mass
+from dqam.mechanisms import MECHANISMS
+from dqam.mechanisms import Mechanism as Synthesizer
+from dqam.mechanisms.dawa import Dawa
+from dqam.mechanisms.dqam import Dqam
+from dqam.mechanisms.laplace import Laplace
+from dqam.mechanisms.mwem import Mwem
+from dqam.mechanisms.prish import Prish
+from dqam.mechanisms.uniform import Uniform
+from dqam.partition.buckets import L1Buckets
+from dqam.partition.hilbert import hilbert_order
 from dqam.partition.privtree import PrivTree
 from dqam.partition.quadtree import grow_quadtree
 from dqam.partition.regions import Partition
-from dqam.privacy.audit import GRID, Mechanism, laid
+from dqam.privacy.audit import GRID, Mechanism, laid, neighbours
 from dqam.privacy.budget import Budget, Unit
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
@@ -28,12 +40,13 @@ from dqam.statistics import (
     DistinctCounts,
     Endpoints,
     Flux,
+    GroupShares,
     LengthQuantile,
     QueryErrors,
+    QueryTotal,
     Records,
     TripCount,
     UniformityCosts,
-    region_costs,
 )
 from dqam.trips import Trips
 
@@ -83,6 +96,12 @@ def _select_and_measure(curator: Curator, budget: Budget) -> Any:
     return {"chosen": str(chosen), "count": curator.measure(DistinctCounts(RECTANGLES[[chosen]]), counting)}
 
 
+def _buckets(curator: Curator, budget: Budget) -> Any:
+    order = hilbert_order(*curator.grid.shape)
+    starts = curator.partition(L1Buckets(order, penalty=1.0), budget)
+    return {"buckets": len(starts) - 1, "cell begins a bucket": np.isin(np.arange(len(order)), starts).astype(np.int64)}
+
+
 def _lengths(curator: Curator, budget: Budget) -> str:
     return str(curator.select(LengthQuantile(np.array([0, 2, 4, 8, 16, 32, 63]), Fraction(3, 4)), budget))
 
@@ -103,10 +122,18 @@ def _crowds(x: float, one: int, other: int) -> tuple[Trips, Trips]:
     return Trips.from_lists([[(x, x)]] * one), Trips.from_lists([[(x, x)]] * other)
 
 
+WHOLE = {  # for whole mechanisms, which take longer to run
+    name: neighbours()[name]
+    for name in (
+        "no trips + longest walk",
+        "few trips + zig-zag",
+        "few trips + out and back",
+        "a crowd in one cell + one cell",
+    )
+}
 PERSONS = {"a person with three trips": _crowds(2.5, 12, 15)}
 
 FINE = Grid(GRID.bounds, 256, 256)  # the more levels, the more it tells
-PRINTED_THRESHOLD = 4.0  # delta = 4 / eps1^2 at eps1 = 1
 TWO = {"two trips in one cell + another": _crowds(0.01, 2, 3)}
 
 
@@ -114,27 +141,42 @@ def _printed_quadtree(epsilon: Fraction) -> Mechanism:
     """The paper's partition as printed: noise for eps1 at every level, drawn anew for parent and child."""
 
     def run(trips: Trips, rng: np.random.Generator) -> Any:
-        shares = Records(laid(trips, FINE)).shares()
-        leaves: list[tuple[int, int, int]] = []
-
-        def split(west: int, south: int, side: int) -> None:
-            half = side // 2
-            parent = np.array([[west, south, west + side, south + side]])
-            corners = [(west, south), (west + half, south), (west, south + half), (west + half, south + half)]
-            below = np.array([[x, y, x + half, y + half] for x, y in corners])
-            costs = region_costs(shares, np.concatenate([parent, below])) / MASS + rng.laplace(0, 2 / float(epsilon), 5)
-            if costs[0] - costs[1:].mean() <= PRINTED_THRESHOLD:
-                leaves.append((west, south, side))
-            elif half == 1:
-                leaves.extend((x, y, 1) for x, y in corners)
-            else:
-                for x, y in corners:
-                    split(x, y, half)
-
-        split(0, 0, FINE.rows)
-        return {"side of the region in the corner": min(leaves)[2], "number of regions": len(leaves)}
+        partition = printed_partition(_exact(trips, FINE).shares, float(epsilon), rng)
+        corner = partition.regions[(partition.regions[:, :2] == 0).all(axis=1)][0]
+        return {"side of the region in the corner": int(corner[2]), "number of regions": len(partition)}
 
     return run
+
+
+def _printed_dqam(epsilon: Fraction) -> Mechanism:
+    def run(trips: Trips, rng: np.random.Generator) -> Any:
+        exact = _exact(trips, GRID)
+        return _told(PRINTED["dqam-printed"].run(exact, RECTANGLES, float(epsilon), 10, rng)[1])
+
+    return run
+
+
+@lru_cache(maxsize=256)
+def _exact(trips: Trips, grid: Grid) -> Exact:
+    walks = laid(trips, grid)
+    return Exact(SpatialHistogram.of(walks), spread_mass(walks), walks.on_grid)
+
+
+def _told(histogram: SpatialHistogram | None) -> Any:
+    """All that a histogram tells."""
+    assert histogram is not None
+    return {
+        "face": histogram.faces,
+        "vertical edge": histogram.vertical,
+        "horizontal edge": histogram.horizontal,
+        "total": float(histogram.total),
+        "answer": histogram.answers(RECTANGLES),
+    }
+
+
+def _synthesizes(mechanism: Synthesizer) -> Callable[[Fraction], Mechanism]:
+    """A whole mechanism, from trips to histogram."""
+    return _asks(lambda curator, budget: _told(mechanism.synthesize(curator, RECTANGLES, budget)))
 
 
 def _bare_singletons(records: Records, noise: SeededNoise, epsilon: Fraction) -> Any:
@@ -161,14 +203,27 @@ def _uncapped(records: Records, noise: SeededNoise, epsilon: Fraction) -> Any:
     return noise.laplace(Flux(QUARTERS, 2**20).of(records), CAP * FLUX / epsilon)
 
 
+# with rounds and trees even for the few trips of an audit, where they would spread trips evenly of their own accord
+WHOLE_MECHANISMS: dict[str, Synthesizer] = {
+    "uniform": Uniform(),
+    "laplace": Laplace(least=0),
+    "mwem": Mwem(rounds=3, least=0),
+    "dawa": Dawa(least=0),
+    "prish": Prish(rounds=3, least=0),
+    "dqam": Dqam(depth=2, rounds=2, least=0),
+}
 AUDITED: dict[str, Audited] = {
-    "laplace": Audited(
-        "the number of trips with discrete Laplace noise", _asks(lambda c, b: c.measure(TripCount(), b))
-    ),
+    name: Audited(MECHANISMS[name].about, _synthesizes(mechanism), pairs=WHOLE)
+    for name, mechanism in WHOLE_MECHANISMS.items()
+} | {
+    "count": Audited("the number of trips with discrete Laplace noise", _asks(lambda c, b: c.measure(TripCount(), b))),
     "endpoints": Audited("endpoints by quarter", _asks(lambda c, b: c.measure(Endpoints(QUARTERS), b))),
     "flux": Audited("flux by quarter, capped", _asks(lambda c, b: c.measure(Flux(QUARTERS, CAP), b))),
     "shares": Audited("cell shares", _asks(lambda c, b: c.measure(CellShares(), b))),
     "costs": Audited("uniformity costs", _asks(lambda c, b: c.measure(UniformityCosts(QUARTERS.regions), b))),
+    "groups": Audited("cell shares by quarter", _asks(lambda c, b: c.measure(GroupShares(QUARTERS.labels), b))),
+    "buckets": Audited("DAWA's buckets", _asks(_buckets)),
+    "answers": Audited("the sum of all answers", _asks(lambda c, b: c.measure(QueryTotal(RECTANGLES), b))),
     "distinct": Audited("a rectangle selected by its error and counted", _asks(_select_and_measure)),
     "quantile": Audited("a quantile of walk lengths", _asks(_lengths)),
     "person": Audited("the number of trips, two a person", _by_person, pairs=PERSONS),
@@ -182,6 +237,7 @@ AUDITED: dict[str, Audited] = {
     "fault-printed-quadtree": Audited(
         "the quadtree as printed, eps1 at every level", _printed_quadtree, sound=False, pairs=TWO
     ),
+    "dqam-printed": Audited("DQAM as printed", _printed_dqam, sound=False, pairs=WHOLE),
     "fault-visits": Audited("F - E taken for a distinct count", _peeks(_visits_as_distinct), sound=False),
     "fault-singletons": Audited("regions of one cell without noise", _peeks(_bare_singletons), sound=False),
 }
