@@ -34,10 +34,12 @@ from dqam.evaluate.audited import AUDITED, Audited
 from dqam.files import replacing, writable
 from dqam.grid import DEGREES, Grid
 from dqam.histogram import SpatialHistogram
-from dqam.mechanisms import MECHANISMS
+from dqam.mechanisms import MECHANISMS, make
 from dqam.privacy.audit import audit as run_audit
-from dqam.privacy.budget import BudgetError, parse_epsilon
+from dqam.privacy.budget import Budget, BudgetError, parse_epsilon
+from dqam.privacy.curator import Curator
 from dqam.privacy.figure import draw_audit
+from dqam.privacy.noise import OpenDPNoise
 from dqam.rectangles import HEADER, Snapped, random_rectangles, read_rectangles, snap
 from dqam.sources import Source, read
 from dqam.threads import cores
@@ -495,11 +497,12 @@ def porto(roads: Path, sample: Path, trips: int, seed: int, output: Path, overwr
 @click.option("--trips", "-n", type=click.IntRange(min=1), default=20_000, show_default=True, help="How many trips.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another seed, other trips.")
 def demo(output: Path, trips: int, seed: int) -> None:
-    """Generate a city, lay its trips on a grid, count 16,000 rectangles exactly and draw the map."""
+    """Generate a city, count 16,000 rectangles exactly, make a private map with dqam, and compare the two."""
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is a file; give a folder for the demo to write to.")
     output.mkdir(parents=True, exist_ok=True)
     file, table, picture = output / "city.parquet", output / "counts.csv", output / "map.png"
+    private_picture = output / "private-map.png"
     grid = Grid.over(cities.BOUNDS, resolution=8)
     with progress_of(f"Generating {trips:,} trips") as show:
         cities.write_parquet(cities.city_trips(trips, seed), file, trips, lambda done, of: show(done / of))
@@ -509,6 +512,9 @@ def demo(output: Path, trips: int, seed: int) -> None:
         asked = Snapped.of(random_rectangles(grid, 16_000, np.random.default_rng(seed)), grid)
         counts = count_distinct(walks, asked.cells, grid)
     save_counts(table, asked, counts)
+    budget = Budget(1)
+    with words.status("Making a private map: dqam, eps = 1"):
+        private = make("dqam").synthesize(Curator(walks, budget, OpenDPNoise()), asked.cells, budget)
     drawn = find_spec("matplotlib") is not None
     if drawn:
         maps.draw(
@@ -519,6 +525,14 @@ def demo(output: Path, trips: int, seed: int) -> None:
             note="Exact, not private; the trips are generated.",
             unit="visits",
         )
+        maps.draw(
+            private.faces,
+            grid,
+            private_picture,
+            title="The same city, private: dqam, eps = 1",
+            note="eps-differentially private for one trip; made from generated trips.",
+            unit="visits, estimated",
+        )
     overcount = np.abs(histogram.answers(asked.cells) - counts).mean()
     answers.print(maps.sketch(histogram.faces, grid), markup=False)
     answers.print(f"{walks.on_grid:,} trips, {len(walks.cells):,} visits on {grid}", soft_wrap=True)
@@ -526,8 +540,12 @@ def demo(output: Path, trips: int, seed: int) -> None:
     answers.print(
         f"The spatial histogram alone counts a trip again when it returns: off by {overcount:,.0f} on average."
     )
+    off = np.abs(np.clip(private.answers(asked.cells), 0, private.total) - counts).mean()
+    answers.print(
+        f"A private map (dqam, eps = 1 for one trip) answers the same rectangles, off by {off:,.0f} on average."
+    )
     answers.print("Exact answers are not private; these trips are generated.")
-    for label, path in (("map", picture), ("counts", table), ("trips", file)):
+    for label, path in (("map", picture), ("private", private_picture), ("counts", table), ("trips", file)):
         if path.exists():
             answers.print(f"{label:>7}: {path}", markup=False, soft_wrap=True)
     if not drawn:

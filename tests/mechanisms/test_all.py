@@ -1,11 +1,11 @@
 """What every mechanism that may be published has to do, whatever it is given."""
 
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
 
-from dqam.grid import Grid
 from dqam.histogram import SpatialHistogram
 from dqam.mechanisms import Mechanism
 from dqam.privacy.budget import Budget, Unit
@@ -82,10 +82,11 @@ def test_queries_are_left_as_they_are(mechanism: Mechanism) -> None:
 @pytest.mark.parametrize("epsilon", ["0.001", "1", "1000"])
 def test_next_to_no_trips(mechanism: Mechanism, trips: int, epsilon: str) -> None:
     for seed in range(3):
-        histogram, curator = run(mechanism, strolls(trips, unit_square(9, 9)), some_queries(unit_square(9, 9)), epsilon)
+        grid = unit_square(9, 9)
+        histogram, curator = run(mechanism, strolls(trips, grid), some_queries(grid), epsilon, seed)
         check(histogram, curator)
         if epsilon == "1000":
-            assert histogram.answers(np.array([[0, 0, 9, 9]]))[0] == pytest.approx(1, abs=0.5), seed
+            assert histogram.total == pytest.approx(1, abs=0.5)
 
 
 SHAPES = [(1, 1), (1, 2), (1, 7), (7, 1), (2, 2), (3, 5), (13, 6)]
@@ -108,10 +109,11 @@ def test_grids_of_any_shape_and_queries_of_any_kind(mechanism: Mechanism, shape:
 @each
 @pytest.mark.parametrize("wide", [0.0, 0.3], ids=["single cells", "long trips"])
 def test_the_whole_grid_holds_about_all_trips(mechanism: Mechanism, wide: float) -> None:
-    for shape in ((1, 6), (6, 1), (6, 5)):
+    """The same for every seed: where trips have no crossings, noise makes their number 0 or a little more."""
+    for shape, seed in product(((1, 1), (1, 6), (6, 1), (6, 5)), range(4)):
         grid = unit_square(*shape)
-        histogram, _ = run(mechanism, strolls(500, grid, wide=wide), some_queries(grid), 50)
-        assert histogram.total == pytest.approx(500, rel=0.05), shape
+        histogram, _ = run(mechanism, strolls(500, grid, wide=wide), some_queries(grid), 50, seed)
+        assert histogram.total == pytest.approx(500, rel=0.05), (shape, seed)
 
 
 @each
@@ -143,14 +145,3 @@ def test_the_noise_of_releases(mechanism: Mechanism) -> None:
     histogram, curator = run(mechanism, strolls(40, grid), some_queries(grid, 10), 8, OpenDPNoise())
     check(histogram, curator)
     assert curator.private
-
-
-@each
-def test_the_data_change_nothing_of_what_is_public(mechanism: Mechanism) -> None:
-    """Every scale in the ledger is a sensitivity over the eps of its question: none depends on the data."""
-    for kept in (CITY, city(300, 2), strolls(300, Grid((0.0, 0.0, 1.0, 1.0), 32, 32), wide=0)):
-        _, curator = run(mechanism, kept, QUERIES, 1)
-        for entry in curator.ledger:
-            factor = {"measure": 1, "select": 2, "partition": 4}[entry.question]
-            assert entry.scale == factor * Fraction(entry.sensitivity) / entry.epsilon or entry.question == "partition"
-            assert entry.scale * entry.epsilon >= entry.sensitivity

@@ -1,0 +1,123 @@
+"""The table of mechanisms, and that it does not say too much."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dqam.errors import InputError
+from dqam.mechanisms import MECHANISMS, Dawa, Dqam, Laplace, Mechanism, Mwem, Prish, Uniform, make
+from dqam.partition.quadtree import grow_quadtree
+from dqam.privacy.budget import Budget
+from dqam.privacy.curator import Curator
+from dqam.privacy.noise import SeededNoise
+from tests.mechanisms.cases import FORCED, PUBLISHABLE, city, excess, parts, run, some_queries, strolls, unit_square
+
+CONSISTENT = [name for name in PUBLISHABLE if MECHANISMS[name].consistent]
+
+
+def test_an_unknown_name_is_refused_with_the_names_that_are_known() -> None:
+    with pytest.raises(InputError) as caught:
+        make("magic")
+    said = str(caught.value)
+    assert "no mechanism 'magic'" in said
+    assert all(name in said for name in PUBLISHABLE)
+    assert "printed" not in said
+
+
+@pytest.mark.parametrize("name", [name for name in MECHANISMS if name.endswith("-printed")])
+def test_what_is_not_private_can_not_be_made(name: str) -> None:
+    assert not MECHANISMS[name].publishable
+    with pytest.raises(InputError, match=f"{name} is not private: .*nothing is published with it"):
+        make(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("uniform", Uniform), ("laplace", Laplace), ("mwem", Mwem), ("dawa", Dawa), ("prish", Prish), ("dqam", Dqam)],
+)
+def test_a_name_makes_its_mechanism_with_default_parameters(name: str, kind: type) -> None:
+    assert MECHANISMS[name].publishable
+    assert make(name) == kind()
+
+
+def test_the_comparison_table_of_the_paper() -> None:
+    """Data-aware, query-aware, consistent. The paper has LM for neither, as the form on cells is."""
+    flags = {name: (row.data_aware, row.query_aware, row.consistent) for name, row in MECHANISMS.items()}
+    assert flags["laplace"] == (False, False, "")
+    assert flags["mwem"] == flags["mwem-printed"] == (False, True, "")
+    assert flags["dawa"] == flags["dawa-printed"] == (True, True, "")
+    assert flags["prish"] == flags["prish-printed"] == (False, True, "greedy")
+    assert flags["dqam"] == flags["dqam-printed"] == (True, True, "optimal")
+    assert flags["uniform"] == (False, False, "optimal")
+    assert all(row.about for row in MECHANISMS.values())
+
+
+@pytest.mark.parametrize("name", PUBLISHABLE)
+def test_only_query_aware_mechanisms_look_where_queries_are(name: str) -> None:
+    """Two query sets alike in size, mean answer and covers but for their place, on data alike all over."""
+    mechanism = FORCED.get(name, make(name))
+    kept = city(300)
+    grid = kept.walks.grid
+    near, far = np.array([[0, 0, 9, 9]]), np.array([[3, 3, 28, 28]])
+    asked = []
+    for queries in (near, far):
+        _, curator = run(mechanism, kept, queries, 20)
+        asked.append({entry.question for entry in curator.ledger} & {"select"})
+        assert curator.grid == grid
+    expected = {"select"} if name in ("mwem", "prish", "dqam") else set()
+    assert asked == [expected, expected]
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLISHABLE if MECHANISMS[name].data_aware])
+def test_data_aware_mechanisms_partition_by_the_data(name: str) -> None:
+    _, curator = run(FORCED[name], city(300), some_queries(city(300).walks.grid), 20)
+    assert any(entry.question == "partition" or entry.name.startswith("uniformity") for entry in curator.ledger)
+
+
+def test_the_partition_follows_the_data() -> None:
+    def regions(seed: int) -> int:
+        kept = city(300) if seed else strolls(300, unit_square(32, 32), wide=0)
+        curator = Curator(kept, Budget(10**5), SeededNoise(0))
+        return len(grow_quadtree(curator, curator.budget, max_depth=3))
+
+    assert regions(0) != regions(1)
+
+
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 9),
+    st.integers(1, 9),
+    st.sampled_from([0, 3, 300]),
+    st.sampled_from([0.0, 0.3]),
+    st.sampled_from(["0.01", "1", "100"]),
+)
+@settings(max_examples=120, deadline=None)
+def test_consistent_mechanisms_are(seed: int, rows: int, columns: int, n: int, wide: float, epsilon: str) -> None:
+    grid = unit_square(rows, columns)
+    kept, queries = strolls(n, grid, seed, wide), some_queries(grid, 1 + seed % 20, seed)
+    for name in CONSISTENT:
+        mechanisms: list[Mechanism] = [make(name), FORCED.get(name, make(name))]
+        for mechanism in mechanisms:
+            assert excess(run(mechanism, kept, queries, epsilon, seed)[0]) <= 1e-9, name
+
+
+@pytest.mark.parametrize("name", CONSISTENT)
+@pytest.mark.parametrize("epsilon", ["0.1", "3", "1000"])
+def test_consistent_mechanisms_are_on_a_city(name: str, epsilon: str) -> None:
+    for seed in range(3):
+        kept = city(300, seed)
+        queries = some_queries(kept.walks.grid, 100, seed)
+        for mechanism in (make(name), FORCED.get(name, make(name)), Dqam(depth=9, rounds=12, least=0)):
+            made, _ = run(mechanism, kept, queries, epsilon, seed)
+            assert excess(made) <= 1e-9
+            assert parts(made).min() >= 0
+
+
+def test_the_others_are_not() -> None:
+    """So that the test above could fail."""
+    kept = city(300)
+    queries = some_queries(kept.walks.grid)
+    for name in ("laplace", "dawa"):
+        assert not MECHANISMS[name].consistent
+        assert max(excess(run(FORCED[name], kept, queries, 1000, seed)[0]) for seed in range(3)) > 0.01
