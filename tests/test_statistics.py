@@ -23,6 +23,7 @@ from dqam.statistics import (
     GroupShares,
     LengthQuantile,
     QueryErrors,
+    QueryTotal,
     Records,
     Scores,
     Statistic,
@@ -113,6 +114,8 @@ def test_the_grid_walks_are_what_they_seem() -> None:
         (GroupShares(np.zeros((3, 3), np.int64)), 1),
         (DistinctCounts(ALL), 1),
         (DistinctCounts(ALL[[5]]), 1),
+        (QueryTotal(ALL), 1),
+        (QueryTotal(ALL[[5, 5, 8]]), 1),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -182,6 +185,7 @@ def test_a_person_counts_with_at_most_m_trips() -> None:
                 Flux(ROWS, 2),
                 GroupShares(GROUPS),
                 DistinctCounts(ALL[[8]]),
+                QueryTotal(ALL[[8, 3]]),
             ):
                 both = records(others + own)
                 keep = _kept([f"p{i}" for i in range(kept)] + ["own"] * len(own), m, rng)
@@ -227,12 +231,19 @@ def test_shares_by_group_are_sums_of_cell_shares() -> None:
     np.testing.assert_array_equal(GroupShares(GROUPS).of(kept), sums)
 
 
+def test_the_total_of_queries_is_the_sum_of_their_counts() -> None:
+    kept = records([TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 50)])
+    for rectangles in (ALL, ALL[[5, 5, 8]]):
+        assert QueryTotal(rectangles).of(kept).tolist() == [DistinctCounts(rectangles).of(kept).sum()]
+
+
 def test_questions_must_fit_the_grid() -> None:
     for question, says in (
         (Endpoints(Partition.whole(2, 2)), "does not fit a grid"),
         (Flux(Partition.whole(4, 4), 2), "does not fit a grid"),
         (GroupShares(np.zeros((3, 4), np.int64)), "do not fit a grid"),
         (DistinctCounts(np.array([[0, 0, 4, 4]])), "on this grid"),
+        (QueryTotal(np.array([[0, 0, 4, 4]])), "on this grid"),
         (QueryErrors(np.array([[0, 0, 4, 4]]), np.zeros(1)), "on this grid"),
         (UniformityCosts(np.array([[0, 0, 3, 3]] * 2)), "overlap"),
         (UniformityCosts(np.array([[0, 0, 4, 3]])), "not all of|Not all of"),
@@ -245,6 +256,7 @@ def test_what_a_question_holds_can_not_be_changed() -> None:
     rectangles, weights = ALL.astype(np.int8), np.array([5, 5, 5])
     for held, given in (
         (DistinctCounts(rectangles).rectangles, rectangles),
+        (QueryTotal(rectangles).rectangles, rectangles),
         (UniformityCosts(rectangles[:1]).rectangles, rectangles),
         (Flux(ROWS, 2, weights).weights, weights),
         (ROWS.regions, None),
@@ -275,7 +287,8 @@ def test_large_regions_and_small_masses() -> None:
 
 def test_an_empty_data_set_has_all_statistics() -> None:
     shares = (CellShares(), GroupShares(GROUPS))
-    for statistic in (TripCount(), Endpoints(ROWS), Flux(ROWS, 2), *shares, UniformityCosts(ROWS.regions)):
+    costs = UniformityCosts(ROWS.regions)
+    for statistic in (TripCount(), Endpoints(ROWS), Flux(ROWS, 2), *shares, costs, QueryTotal(ALL)):
         assert not statistic.of(records([])).any()
     assert MASS < 2**30
 
@@ -283,6 +296,7 @@ def test_an_empty_data_set_has_all_statistics() -> None:
 def test_noisy_answers_come_near_the_exact_ones_at_a_large_epsilon() -> None:
     base = [TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 200)]
     kept = records(base)
-    curator = Curator(kept.walks, Budget(3000), SeededNoise(0), Unit.trip())
-    for statistic in (TripCount(), Endpoints(ROWS), DistinctCounts(random_rectangles(GRID, 5, RANDOM))):
+    curator = Curator(kept.walks, Budget(4000), SeededNoise(0), Unit.trip())
+    some = random_rectangles(GRID, 5, RANDOM)
+    for statistic in (TripCount(), Endpoints(ROWS), DistinctCounts(some), QueryTotal(some)):
         np.testing.assert_array_equal(curator.measure(statistic, curator.budget, 1000), statistic.of(kept))

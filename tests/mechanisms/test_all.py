@@ -6,12 +6,24 @@ from itertools import product
 import numpy as np
 import pytest
 
+from dqam.errors import InputError
 from dqam.histogram import SpatialHistogram
 from dqam.mechanisms import Mechanism
 from dqam.privacy.budget import Budget, Unit
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import OpenDPNoise, SeededNoise
-from tests.mechanisms.cases import ALL, PUBLISHABLE, city, each, parts, run, some_queries, strolls, unit_square
+from tests.mechanisms.cases import (
+    ALL,
+    PUBLISHABLE,
+    city,
+    each,
+    no_edges,
+    parts,
+    run,
+    some_queries,
+    strolls,
+    unit_square,
+)
 
 CITY = city()
 QUERIES = some_queries(CITY.walks.grid)
@@ -85,7 +97,7 @@ def test_next_to_no_trips(mechanism: Mechanism, trips: int, epsilon: str) -> Non
         grid = unit_square(9, 9)
         histogram, curator = run(mechanism, strolls(trips, grid), some_queries(grid), epsilon, seed)
         check(histogram, curator)
-        if epsilon == "1000":
+        if epsilon == "1000" and trips:
             assert histogram.total == pytest.approx(1, abs=0.5)
 
 
@@ -107,12 +119,20 @@ def test_grids_of_any_shape_and_queries_of_any_kind(mechanism: Mechanism, shape:
 
 
 @each
-@pytest.mark.parametrize("wide", [0.0, 0.3], ids=["single cells", "long trips"])
-def test_the_whole_grid_holds_about_all_trips(mechanism: Mechanism, wide: float) -> None:
-    """The same for every seed: where trips have no crossings, noise makes their number 0 or a little more."""
-    for shape, seed in product(((1, 1), (1, 6), (6, 1), (6, 5)), range(4)):
+def test_the_whole_grid_holds_about_all_trips(mechanism: Mechanism) -> None:
+    for shape, seed in product(((1, 6), (6, 1), (6, 5)), range(4)):
         grid = unit_square(*shape)
-        histogram, _ = run(mechanism, strolls(500, grid, wide=wide), some_queries(grid), 50, seed)
+        histogram, _ = run(mechanism, strolls(500, grid, wide=0.3), some_queries(grid), 50, seed)
+        assert histogram.total == pytest.approx(500, rel=0.05), (shape, seed)
+
+
+@each
+@no_edges
+def test_so_it_does_where_trips_have_no_crossings(mechanism: Mechanism) -> None:
+    """Noise makes their number 0 or a little more: for every seed the total is that of the trips."""
+    for shape, seed in product(((1, 1), (1, 6), (6, 5)), range(6)):
+        grid = unit_square(*shape)
+        histogram, _ = run(mechanism, strolls(500, grid, wide=0), some_queries(grid), 50, seed)
         assert histogram.total == pytest.approx(500, rel=0.05), (shape, seed)
 
 
@@ -145,3 +165,20 @@ def test_the_noise_of_releases(mechanism: Mechanism) -> None:
     histogram, curator = run(mechanism, strolls(40, grid), some_queries(grid, 10), 8, OpenDPNoise())
     check(histogram, curator)
     assert curator.private
+
+
+@each
+@pytest.mark.xfail(strict=True, reason="an empty query set is refused by the scale of its noise, after a first look")
+def test_an_empty_query_set_is_refused_before_anything_is_spent(mechanism: Mechanism) -> None:
+    curator = Curator(CITY, Budget(1), SeededNoise(0))
+    with pytest.raises(InputError, match="quer"):
+        mechanism.synthesize(curator, np.zeros((0, 4), np.int64), curator.budget)
+    assert not curator.ledger
+
+
+@each
+def test_queries_beyond_the_grid_are_refused_before_anything_is_spent(mechanism: Mechanism) -> None:
+    curator = Curator(CITY, Budget(1), SeededNoise(0))
+    with pytest.raises(InputError, match="grid"):
+        mechanism.synthesize(curator, np.array([[0, 0, 3, 3], [30, 30, 33, 33]]), curator.budget)
+    assert not curator.ledger
