@@ -11,6 +11,7 @@ piece (the first of equals), so that a trip is one walk there. A trip that is ne
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
@@ -59,6 +60,7 @@ class Records:
             if len(rectangles) == 1 and (same := (known == rectangles).all(axis=1)).any():
                 return counts[[int(np.argmax(same))]]
         counts = count_distinct(self.walks, rectangles, self.walks.grid, self.keep)
+        counts.flags.writeable = False
         self._counted.append((rectangles.copy(), counts))
         return counts
 
@@ -108,6 +110,8 @@ class _OnPartition:
 
     def check(self, grid: Grid) -> None:
         """The partition is of this grid."""
+        if type(self.partition) is not Partition:
+            raise InputError(f"Regions are those of a Partition; got {type(self.partition).__name__}.")
         if (self.partition.rows, self.partition.columns) != grid.shape:
             raise InputError(
                 f"A partition of {self.partition.rows} x {self.partition.columns} cells does not fit a grid of "
@@ -178,6 +182,7 @@ class Flux(_OnPartition):
     name: str = field(default="flux by region", init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "cap", operator.index(self.cap))
         if not 1 <= self.cap <= 2**24:
             raise InputError(f"The cap on a trip's crossings is 1 to {2**24}; got {self.cap}.")
         if self.weights is not None:
@@ -379,6 +384,11 @@ class LengthQuantile(_OnAnyGrid):
         quantile = Fraction(self.quantile)
         if not 0 < quantile < 1 or quantile.denominator > 10**6:
             raise InputError(f"A quantile is a fraction a/b between 0 and 1 with b <= 10^6; got {self.quantile!r}.")
+        lengths = np.array(self.lengths)
+        if lengths.ndim != 1 or not len(lengths) or lengths.dtype.kind not in "iu":
+            raise InputError(f"Lengths to choose from are whole numbers; got {lengths.dtype} of {lengths.shape}.")
+        lengths.flags.writeable = False
+        object.__setattr__(self, "lengths", lengths)
 
     @classmethod
     def on(cls, grid: Grid, quantile: Fraction) -> LengthQuantile:

@@ -36,9 +36,6 @@ ALL: dict[str, Mechanism] = {
     "dqam, deep": Dqam(depth=9, rounds=0, least=0),
 }
 each = pytest.mark.parametrize("mechanism", ALL.values(), ids=ALL.keys())
-no_edges = pytest.mark.xfail(
-    strict=True, reason="uniform.stretch: without any edges, faces add up to trips * (1 + crossings), not to trips"
-)
 
 
 @cache

@@ -23,7 +23,7 @@ from dqam.mechanisms.uniform import (
 from dqam.privacy.budget import Budget, Unit
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from tests.mechanisms.cases import city, no_edges, parts, run, some_queries, strolls, unit_square
+from tests.mechanisms.cases import city, parts, run, some_queries, strolls, unit_square
 
 sides = st.integers(1, 8)
 seeds = st.integers(0, 10**6)
@@ -151,7 +151,6 @@ def test_an_answer_of_all_trips_means_long_trips_and_one_of_none_means_short_one
     assert long > 50 * 8
 
 
-@no_edges
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (8, 8)])
 def test_no_edges_at_all(shape: tuple[int, int]) -> None:
     """Faces alone have to be the trips: there is nothing to take away from them."""

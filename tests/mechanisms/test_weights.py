@@ -104,13 +104,40 @@ def test_mwem_scales_what_is_inside_alike_and_the_rest_alike(rows: int, columns:
         assert ratio[inside][0] / ratio[~inside][0] == pytest.approx(factor)
 
 
-def test_prish_leaves_edges_on_the_border_of_the_query_but_lowers_those_above_a_face() -> None:
+@given(sides, sides, seeds)
+@settings(max_examples=40, deadline=None)
+def test_mwem_on_faces_alone_is_that_of_its_authors(rows: int, columns: int, seed: int) -> None:
+    """Count by count, the newest first, with the sum of all weights restored after each."""
+    grid, rng = unit_square(rows, columns), np.random.default_rng(seed)
+
+    def bare(weights: np.ndarray) -> SpatialHistogram:
+        return SpatialHistogram(
+            grid, weights * (100 / weights.sum()), np.zeros((rows, columns - 1)), np.zeros((rows - 1, columns))
+        )
+
+    queries, counts = some_queries(grid, 4, seed), rng.uniform(0, 100, 4)
+    model, weights = CellWeights(grid, bare), np.full(grid.shape, 100 / rows / columns)
+    for last in range(1, 5):
+        model.learn(queries[:last], counts[:last])
+        for (west, south, east, north), count in zip(queries[:last][::-1], counts[:last][::-1], strict=True):
+            inside = weights[south:north, west:east]
+            inside *= np.exp((count - inside.sum()) / 200)
+            weights *= 100 / weights.sum()
+        np.testing.assert_allclose(model.histogram().faces, weights)
+
+
+def turned(histogram: SpatialHistogram) -> SpatialHistogram:
+    """Rows for columns."""
+    return SpatialHistogram(histogram.grid, histogram.faces.T, histogram.horizontal.T, histogram.vertical.T)
+
+
+@pytest.mark.parametrize("turn", [False, True], ids=["vertical", "horizontal"])
+def test_prish_leaves_edges_on_the_border_of_the_query(turn: bool) -> None:
     grid = unit_square(4, 4)
     start = SpatialHistogram(grid, np.full((4, 4), 10.0), np.full((4, 3), 4.0), np.full((3, 4), 4.0))
-    model = FacesAndEdges(start)
-    before = start.answers(np.array([[0, 0, 2, 4]]))[0]
-    model.learn(np.array([[0, 0, 2, 4]]), np.array([before + 2 * start.total * np.log(1.25)]))
-    made = model.histogram()
+    model, query = FacesAndEdges(start), np.array([[0, 0, 4, 2]] if turn else [[0, 0, 2, 4]])
+    model.learn(query, start.answers(query) + 2 * start.total * np.log(1.25))
+    made = turned(model.histogram()) if turn else model.histogram()
     scale = made.faces[0, 3] / 10
     np.testing.assert_allclose(made.faces[:, :2], 12.5 * scale)
     np.testing.assert_allclose(made.faces[:, 2:], 10 * scale)

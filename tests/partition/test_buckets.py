@@ -118,9 +118,10 @@ class Shift:
         return np.array([sums[end] - sums[begin] for begin, end in self.intervals])
 
     def shifts(self, more: np.ndarray) -> np.ndarray:
-        """s(b), exactly, in units of 1/WHOLE."""
+        """floor(s(b)), in units of 1/WHOLE: noise is of whole numbers, and so are its shifts."""
         p = self.lengths
-        return (4 * p - 2) * (WHOLE // p) * self.masses(more) + WHOLE * (p + np.maximum(0, p - 2))
+        exact = (4 * p - 2) * (WHOLE // p) * self.masses(more) + WHOLE * (p + np.maximum(0, p - 2))
+        return exact // WHOLE * WHOLE
 
     def excess(self, changed: np.ndarray, shifts: np.ndarray) -> int:
         """By how much a rival can gain on a partition whose noise is shifted; 0 or less if it stays chosen.

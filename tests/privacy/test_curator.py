@@ -1,6 +1,7 @@
 import copy
 import pickle
 from fractions import Fraction
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -8,11 +9,13 @@ import pytest
 
 from dqam.errors import InputError
 from dqam.grid import Grid
+from dqam.partition.buckets import L1Buckets
 from dqam.partition.privtree import PrivTree
+from dqam.partition.regions import Partition
 from dqam.privacy.budget import Budget, BudgetError, Unit
 from dqam.privacy.curator import Curator, Entry, _kept
 from dqam.privacy.noise import OpenDPNoise, SeededNoise
-from dqam.statistics import MASS, LengthQuantile, Records, TripCount
+from dqam.statistics import MASS, Flux, LengthQuantile, Records, TripCount
 from dqam.trips import Trips
 from dqam.walks import Walks, walk
 
@@ -190,3 +193,58 @@ def test_private_number_and_length() -> None:
     chosen = scores.lengths[curator.select(scores, curator.budget)]
     crossings = np.diff(data.pieces) - 1
     assert 0.85 < (crossings <= chosen).mean() < 0.97
+
+
+@pytest.mark.parametrize("tree", [PrivTree(), L1Buckets(np.arange(16), 1.0)], ids=["privtree", "buckets"])
+def test_a_partition_is_grown_with_the_epsilon_that_was_charged(tree: PrivTree | L1Buckets) -> None:
+    """Even if the budget shrinks between the question and the charge, as another thread might make it."""
+    budget = Budget(1)
+    grown: list[Fraction] = []
+
+    class Shrinking(Budget):
+        @property
+        def left(self) -> Fraction:
+            left = super().left
+            if not grown and self._spent == 0:
+                self._spent = Fraction(1, 2)
+            return left
+
+    shrinking = Shrinking(1, "shrinking", budget)
+    curator = Curator(walks(1), budget, SeededNoise(0))
+    plain = type(tree).grow
+    with patch.object(type(tree), "grow", lambda *given: (grown.append(given[3]), plain(*given))[1]):
+        curator.partition(tree, shrinking)  # type: ignore[arg-type]
+    assert grown == [curator.ledger[0].epsilon]
+
+
+def test_what_the_curator_goes_by_can_not_be_changed() -> None:
+    curator = Curator(walks(1), Budget(1), SeededNoise(0))
+    for name in ("budget", "unit", "grid"):
+        with pytest.raises(AttributeError):
+            setattr(curator, name, None)
+    partition = Partition.whole(4, 4)
+    with pytest.raises(ValueError, match="read-only"):
+        partition.labels[0, 0] = 7
+
+
+def test_whole_numbers_of_numpy_do_not_wrap() -> None:
+    curator = Curator(walks(1), Budget(1), SeededNoise(0), Unit.person(65537), ["one"])
+    curator.measure(Flux(Partition.whole(4, 4), np.int32(1)), curator.budget)  # type: ignore[arg-type]
+    assert curator.ledger[0].sensitivity == 65536 * 65537
+
+
+def test_a_question_that_only_looks_like_a_known_one_is_refused() -> None:
+    class Alike(type):
+        def __eq__(cls, other: object) -> bool:
+            return True
+
+        def __hash__(cls) -> int:
+            return hash(TripCount)
+
+    class Fake(metaclass=Alike):
+        name, sensitivity = "fake", 1
+
+    curator = Curator(walks(1), Budget(1), SeededNoise(0))
+    with pytest.raises(InputError, match="not a question with a proof"):
+        curator.measure(Fake(), curator.budget)  # type: ignore[arg-type]
+    assert curator.spent == 0

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dqam.evaluate.printed import PRINTED, Exact, printed_partition
 from dqam.grid import Grid
@@ -30,7 +31,7 @@ from dqam.partition.privtree import PrivTree
 from dqam.partition.quadtree import grow_quadtree
 from dqam.partition.regions import Partition
 from dqam.privacy.audit import GRID, Mechanism, laid, neighbours
-from dqam.privacy.budget import Budget, Unit
+from dqam.privacy.budget import Budget, Number, Unit
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.statistics import (
@@ -45,10 +46,13 @@ from dqam.statistics import (
     QueryErrors,
     QueryTotal,
     Records,
+    Scores,
+    Statistic,
     TripCount,
     UniformityCosts,
 )
 from dqam.trips import Trips
+from dqam.walks import Walks
 
 QUARTERS = Partition(8, 8, np.array([[0, 0, 4, 4], [4, 0, 8, 4], [0, 4, 4, 8], [4, 4, 8, 8]]))
 RECTANGLES = np.array([[0, 0, 8, 8], [2, 2, 3, 3], [4, 0, 8, 8], [1, 1, 7, 4], [0, 6, 8, 8]])
@@ -167,6 +171,7 @@ def _told(histogram: SpatialHistogram | None) -> Any:
     assert histogram is not None
     return {
         "face": histogram.faces,
+        "face share": histogram.faces / max(float(histogram.faces.sum()), 1e-9),
         "vertical edge": histogram.vertical,
         "horizontal edge": histogram.horizontal,
         "total": float(histogram.total),
@@ -174,9 +179,49 @@ def _told(histogram: SpatialHistogram | None) -> Any:
     }
 
 
-def _synthesizes(mechanism: Synthesizer) -> Callable[[Fraction], Mechanism]:
-    """A whole mechanism, from trips to histogram."""
-    return _asks(lambda curator, budget: _told(mechanism.synthesize(curator, RECTANGLES, budget)))
+class _Overheard(Curator):
+    """A curator whose answers are noted: the histogram is a function of them, and tells no more than they do."""
+
+    def __init__(self, walks: Walks, budget: Budget, noise: SeededNoise) -> None:
+        super().__init__(walks, budget, noise)
+        self.heard: dict[str, Any] = {}
+
+    def measure(self, statistic: Statistic, budget: Budget, epsilon: Number | None = None) -> NDArray[np.int64]:
+        return self._note(type(statistic).__name__, super().measure(statistic, budget, epsilon))
+
+    def select(self, scores: Scores, budget: Budget, epsilon: Number | None = None) -> int:
+        return self._note(type(scores).__name__, super().select(scores, budget, epsilon))
+
+    def partition(self, tree: Any, budget: Budget, epsilon: Number | None = None) -> Any:
+        return self._note(type(tree).__name__, super().partition(tree, budget, epsilon))
+
+    def _note(self, name: str, answer: Any) -> Any:
+        times = sum(known.startswith(name) for known in self.heard)
+        self.heard[f"{name} {times}"] = answer
+        return answer
+
+
+class _Careless(SeededNoise):
+    """Forgets the noise of vectors."""
+
+    def laplace(self, values: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
+        return values if len(values) > 1 else super().laplace(values, scale)
+
+
+def _synthesizes(
+    mechanism: Synthesizer, noise: Callable[[np.random.Generator], SeededNoise] = SeededNoise
+) -> Callable[[Fraction], Mechanism]:
+    """A whole mechanism, from trips to histogram, with all that it was told on the way."""
+
+    def make(epsilon: Fraction) -> Mechanism:
+        def run(trips: Trips, rng: np.random.Generator) -> Any:
+            budget = Budget(epsilon)
+            curator = _Overheard(laid(trips), budget, noise(rng))
+            return {**_told(mechanism.synthesize(curator, RECTANGLES, budget)), **curator.heard}
+
+        return run
+
+    return make
 
 
 def _bare_singletons(records: Records, noise: SeededNoise, epsilon: Fraction) -> Any:
@@ -208,7 +253,7 @@ WHOLE_MECHANISMS: dict[str, Synthesizer] = {
     "uniform": Uniform(),
     "laplace": Laplace(least=0),
     "mwem": Mwem(rounds=3, least=0),
-    "dawa": Dawa(least=0),
+    "dawa": Dawa(width=0, grain=0, least=0),
     "prish": Prish(rounds=3, least=0),
     "dqam": Dqam(depth=2, rounds=2, least=0),
 }
@@ -236,6 +281,12 @@ AUDITED: dict[str, Audited] = {
     "fault-exact-n": Audited("the exact number of trips used", _peeks(_exact_total), sound=False),
     "fault-printed-quadtree": Audited(
         "the quadtree as printed, eps1 at every level", _printed_quadtree, sound=False, pairs=TWO
+    ),
+    "fault-quiet-vectors": Audited(
+        "dqam that forgets the noise of costs and densities",
+        _synthesizes(WHOLE_MECHANISMS["dqam"], _Careless),
+        sound=False,
+        pairs=WHOLE,
     ),
     "dqam-printed": Audited("DQAM as printed", _printed_dqam, sound=False, pairs=WHOLE),
     "fault-visits": Audited("F - E taken for a distinct count", _peeks(_visits_as_distinct), sound=False),

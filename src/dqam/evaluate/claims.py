@@ -36,10 +36,10 @@ class Claim:
 def number(value: float) -> str:
     """Three digits that count.
 
-    >>> number(1234.5), number(1.901), number(0.00123)
-    ('1,234', '1.90', '0.00123')
+    >>> number(1234.5), number(1.901), number(0.00123), number(1e-12)
+    ('1,234', '1.90', '0.00123', '0')
     """
-    if not value:
+    if abs(value) < 1e-9:  # rounding
         return "0"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")
 

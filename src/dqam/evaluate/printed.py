@@ -20,9 +20,9 @@ from dqam.evaluate.printed_dawa import printed_dawa
 from dqam.histogram import SpatialHistogram
 from dqam.mechanisms.dqam import meets
 from dqam.mechanisms.mwem import CellWeights
-from dqam.mechanisms.prish import FacesAndEdges, scaled_to
+from dqam.mechanisms.prish import FacesAndEdges
 from dqam.mechanisms.rounds import Oracle, play
-from dqam.mechanisms.uniform import lift, stretch
+from dqam.mechanisms.uniform import lift, scaled_to, stretch
 from dqam.partition.regions import Partition, children, node_bounds, places, quadtree_depth
 from dqam.statistics import MASS, region_costs
 
@@ -101,7 +101,7 @@ def _dawa(exact: Exact, queries: Integers, epsilon: float, rounds: int, rng: np.
 
 def _prish(exact: Exact, queries: Integers, epsilon: float, rounds: int, rng: np.random.Generator) -> Result:
     oracle = _oracle(exact.histogram.answers(queries), epsilon / 2 / rounds, epsilon / 2 / rounds, rng)
-    made = play(FacesAndEdges(exact.evenly, replay=False), queries, rounds, oracle, exact.trips)
+    made = play(FacesAndEdges(exact.evenly, replay=False), queries, rounds, oracle, np.inf)
     return made.answers(queries), made
 
 
@@ -145,7 +145,7 @@ class PrintedRegions:
         now, labels = self._now, self._partition.labels
         error = counts[-1] - float(now.answers(rectangles[-1:])[0])
         met = meets(self._partition, rectangles[-1])[labels]
-        power = error * self._densities[labels] / (2 * self._trips)
+        power = error * self._densities[labels] / (2 * max(self._trips, 1))
 
         def factor(one: tuple[slice, slice], other: tuple[slice, slice]) -> Floats:
             return np.exp(np.where(met[one] & met[other], (power[one] + power[other]) / 2, 0.0))
@@ -168,7 +168,7 @@ def _dqam(exact: Exact, queries: Integers, epsilon: float, rounds: int, rng: np.
     densities = np.clip(masses / max(exact.trips, 1) + rng.laplace(0, 1 / part, len(partition)), 0, 1)
     oracle = _oracle(exact.histogram.answers(queries), part / rounds, part / rounds, rng)
     model = PrintedRegions(exact.evenly, partition, densities, exact.trips)
-    made = play(model, queries, rounds, oracle, exact.trips)
+    made = play(model, queries, rounds, oracle, np.inf)
     return made.answers(queries), made
 
 

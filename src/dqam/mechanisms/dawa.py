@@ -27,7 +27,7 @@ from dqam.partition.buckets import MOST_CELLS, L1Buckets
 from dqam.partition.hilbert import hilbert_order
 from dqam.privacy.budget import Budget, parse_epsilon
 from dqam.privacy.curator import Curator
-from dqam.statistics import MASS, GroupShares
+from dqam.statistics import MASS, MOST_TRIPS, GroupShares
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -86,7 +86,7 @@ class Dawa:
         order = hilbert_order(*grid.shape)
         width = 2 + math.log(len(order)) / 8 if self.width is None else self.width
         penalty = one / float(epsilon) + width * 4 * one / float(first.left)
-        starts = curator.partition(L1Buckets(order, max(penalty, smooth)), first)
+        starts = curator.partition(L1Buckets(order, min(max(penalty, smooth), MOST_TRIPS)), first)
 
         def ask(groups: Integers, share: Fraction) -> Floats:
             labels = np.empty(len(order), np.int64)

@@ -6,8 +6,9 @@ weights, in which a count rescales all regions that the query meets, each as muc
 What is not as printed, besides the accounting: the synthesis starts from the densities of step 1, not from an even
 spread; a density is taken relative to the densest region; the tree's depth, its threshold and the number of rounds
 follow from trips * eps, which is measured. And the regions' densities are *graded*: next to a cell none has less than
-about a third of it. Edges then never exceed a face, and the exact consistent inference, which is run after each update
-all the same, finds nothing to mend. Left to mend a steep border by itself it raises faces far beyond it.
+about a third of it, by the ratio of edges to faces. Edges then do not exceed faces, and the exact consistent inference,
+which is run where they still do, has little to mend. Left to mend a steep border by itself it raises faces far beyond
+it.
 """
 
 from __future__ import annotations
@@ -20,17 +21,18 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dqam.consistency.pairwise import is_consistent, make_consistent
+from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.histogram import SpatialHistogram
-from dqam.mechanisms.rounds import Floats, Integers, curated, play
-from dqam.mechanisms.uniform import Size, lift, measure_size, spread, spread_evenly, stretch
+from dqam.mechanisms.rounds import Floats, Integers, check_rounds, curated, play
+from dqam.mechanisms.uniform import Size, consistent, measure_size, spread, spread_evenly
 from dqam.partition.quadtree import grow_quadtree
 from dqam.partition.regions import Partition
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.statistics import MASS, GroupShares
 
+TRIES = 6  # of grading, until edges fit
 EMPTY = 1e-3  # of the mean density: what a region has at least, so that it can be scaled up again
 
 
@@ -43,7 +45,7 @@ class Regions:
         shares = np.maximum(masses, 0) / max(np.maximum(masses, 0).sum(), 1e-9)
         self._masses = np.maximum(shares, EMPTY * even)
         self._densities = self._masses / self._masses.max()  # what an update weighs a region with
-        self._grade = _steepest(grid)
+        self._grade = 0.0
         self._now = self._made()
 
     def histogram(self) -> SpatialHistogram:
@@ -60,9 +62,14 @@ class Regions:
 
     def _made(self) -> SpatialHistogram:
         cells = (self._masses / self._partition.sizes)[self._partition.labels]
-        _raise_steps(cells, self._grade)
-        made = spread(self._grid, cells, self._size)
-        return made if is_consistent(made) else make_consistent(made)
+        for _ in range(TRIES):
+            _raise_steps(cells, self._grade)
+            made = spread(self._grid, cells, self._size)
+            needed = _grade(made)
+            if needed <= self._grade:
+                break
+            self._grade = min(1.0, 1.02 * needed)
+        return consistent(made, self._size)
 
 
 def meets(partition: Partition, rectangle: Integers) -> NDArray[np.bool_]:
@@ -71,12 +78,16 @@ def meets(partition: Partition, rectangle: Integers) -> NDArray[np.bool_]:
     return (west < rectangle[2]) & (east > rectangle[0]) & (south < rectangle[3]) & (north > rectangle[1])
 
 
-def _steepest(grid: Grid) -> float:
-    """How much less than a cell's density its neighbour's may be, so that the edge between them is below both faces."""
-    evenly = stretch(lift(grid, np.ones(grid.shape)), 1.0)
-    edges = evenly.vertical if evenly.vertical.size else evenly.horizontal
-    ratio = float(edges.flat[0] / evenly.faces.flat[0]) if edges.size else 0.0
-    return min(1.0, 1.02 * ratio / (2 - ratio))
+def _grade(histogram: SpatialHistogram) -> float:
+    """The least share of a cell's density that a neighbour may have, if the edge between them is not to exceed a face.
+
+    Edges are r times the mean of their faces. Where one face is g times the other that is r (1 + g) / 2 of the larger,
+    and at most g of it if g >= r / (2 - r).
+    """
+    faces = histogram.faces
+    means = (faces[:, :-1].sum() + faces[:, 1:].sum() + faces[:-1].sum() + faces[1:].sum()) / 2
+    ratio = float((histogram.vertical.sum() + histogram.horizontal.sum()) / means) if means > 0 else 0.0
+    return min(1.0, ratio / (2 - min(ratio, 1.0)))
 
 
 @njit(nogil=True, cache=True)
@@ -110,13 +121,20 @@ class Dqam:
     depth: int | None = None
     rounds: int | None = None
     share: Fraction = Fraction(1, 4)
-    least: float = 100.0
+    least: float = 150.0
+
+    def __post_init__(self) -> None:
+        check_rounds(self.rounds, least=0)
+        if self.depth is not None and self.depth < 0:
+            raise InputError(f"The depth of a quadtree is 0 or more; got {self.depth}.")
+        if not 0 < self.share < 1:
+            raise InputError(f"The share of the rounds is between 0 and 1; got {self.share}.")
 
     def synthesize(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> SpatialHistogram:
         """Spend all of `budget`."""
         grid, size = curator.grid, measure_size(curator, queries, budget, self.least)
         if not size.enough:
-            return make_consistent(spread_evenly(grid, size))
+            return consistent(spread_evenly(grid, size), size)
         rounds = self.rounds
         if rounds is None:
             rounds = round(math.log(size.worth) - 3) if size.worth >= 1_000 else 0

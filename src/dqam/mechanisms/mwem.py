@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dqam.grid import Grid
 from dqam.histogram import SpatialHistogram
-from dqam.mechanisms.rounds import Floats, Integers, curated, measure_crossings, play, rounds_for
+from dqam.mechanisms.rounds import Floats, Integers, check_rounds, curated, measure_crossings, play, rounds_for
 from dqam.mechanisms.uniform import fit, lift, measure_size, spread_evenly, stretch
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
@@ -74,6 +74,9 @@ class Mwem:
 
     rounds: int | None = None
     least: float = 200.0
+
+    def __post_init__(self) -> None:
+        check_rounds(self.rounds)
 
     def synthesize(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> SpatialHistogram:
         """Spend all of `budget`."""

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from dqam.consistency.greedy import clamp_edges
 from dqam.histogram import SpatialHistogram
-from dqam.mechanisms.rounds import Floats, Integers, curated, measure_crossings, play, rounds_for
-from dqam.mechanisms.uniform import fit, lift, measure_size, spread_evenly, stretch
+from dqam.mechanisms.rounds import Floats, Integers, check_rounds, curated, measure_crossings, play, rounds_for
+from dqam.mechanisms.uniform import fit, lift, measure_size, scaled_to, spread_evenly, stretch
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 
@@ -46,20 +46,15 @@ class FacesAndEdges:
             self._now = scaled_to(clamp_edges(SpatialHistogram(now.grid, faces, vertical, horizontal)), self._total)
 
 
-def scaled_to(histogram: SpatialHistogram, total: float) -> SpatialHistogram:
-    """All faces and edges scaled alike so that F - E over the grid is `total`, where it is above 0."""
-    even = total / histogram.total if histogram.total > 0 else 1.0
-    return SpatialHistogram(
-        histogram.grid, histogram.faces * even, histogram.vertical * even, histogram.horizontal * even
-    )
-
-
 @dataclass(frozen=True)
 class Prish:
     """PriSH; trips are spread evenly below a worth (trips * eps) of `least`. `rounds` follow from the worth."""
 
     rounds: int | None = None
     least: float = 200.0
+
+    def __post_init__(self) -> None:
+        check_rounds(self.rounds)
 
     def synthesize(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> SpatialHistogram:
         """Spend all of `budget`."""

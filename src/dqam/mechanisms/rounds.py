@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dqam.errors import InputError
 from dqam.histogram import SpatialHistogram
 from dqam.partition.regions import Partition
 from dqam.privacy.budget import Budget
@@ -75,6 +76,12 @@ def measure_crossings(curator: Curator, budget: Budget, trips: float) -> float:
     width = 2 * side * curator.unit.max_trips / float(epsilon) / trips  # of vertical and horizontal ones together
     trust = 1 / (1 + (width / (side / 4)) ** 2)
     return min(max(trust * flux / trips + (1 - trust) * side / 2, 0.0), float(side))
+
+
+def check_rounds(rounds: int | None, least: int = 1) -> None:
+    """An `InputError` for a number of rounds that can not be played."""
+    if rounds is not None and rounds < least:
+        raise InputError(f"The number of rounds is {least} or more, or None to follow from trips * eps; got {rounds}.")
 
 
 def rounds_for(worth: float, most: int) -> int:

@@ -15,12 +15,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dqam.consistency.pairwise import is_consistent, make_consistent
+from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.histogram import SpatialHistogram
 from dqam.partition.regions import coverage
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics import QueryTotal, TripCount
+from dqam.statistics import MOST_TRIPS, QueryTotal, TripCount
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -50,6 +52,8 @@ def measure_size(curator: Curator, queries: Integers, budget: Budget, least: flo
 
     A mechanism whose size is not `enough` has spent everything on it and should spread the trips evenly.
     """
+    if not len(queries):
+        raise InputError("A mechanism needs at least one query to be good at; got none.")
     epsilon, covers = budget.left, cover(curator.grid, queries)
     looks = [_look(curator, queries, budget, epsilon * LOOK)]
     size = _sized(curator, covers, looks, epsilon)
@@ -91,7 +95,7 @@ def _sized(
     """
     one = curator.unit.max_trips
     weights = np.array([look[0] ** 2 for look in looks])
-    trips = max(1.0, float(np.average([look[1] for look in looks], weights=weights)))
+    trips = min(max(1.0, float(np.average([look[1] for look in looks], weights=weights))), float(MOST_TRIPS))
     measured = float(np.average([look[2] for look in looks], weights=weights))
     evenly = stretch(lift(curator.grid, np.ones(curator.grid.shape)), trips)
     guess = sum(float((share * part).sum()) for share, part in zip(covers, _parts(evenly), strict=True))
@@ -121,9 +125,9 @@ def stretch(histogram: SpatialHistogram, trips: float, crossings: float | None =
     if crossings is None:
         crossings = (histogram.grid.rows + histogram.grid.columns) / 4
     edges = histogram.vertical.sum() + histogram.horizontal.sum()
-    return _scaled(
-        histogram, trips * (1 + crossings) / histogram.faces.sum(), trips * crossings / edges if edges > 0 else 0.0
-    )
+    if edges <= 0:
+        crossings = 0.0
+    return _scaled(histogram, trips * (1 + crossings) / histogram.faces.sum(), trips * crossings / max(edges, 1e-300))
 
 
 def fit(histogram: SpatialHistogram, size: Size) -> SpatialHistogram:
@@ -155,6 +159,17 @@ def spread(grid: Grid, density: Floats, size: Size) -> SpatialHistogram:
     return fit(lift(grid, density), size)
 
 
+def scaled_to(histogram: SpatialHistogram, total: float) -> SpatialHistogram:
+    """All faces and edges scaled alike so that F - E over the grid is `total`, where it is above 0."""
+    even = total / histogram.total if histogram.total > 0 else 1.0
+    return _scaled(histogram, even, even)
+
+
+def consistent(histogram: SpatialHistogram, size: Size) -> SpatialHistogram:
+    """The histogram, or the nearest in which no edge is above a face, scaled back to the number of trips."""
+    return histogram if is_consistent(histogram) else scaled_to(make_consistent(histogram), size.trips)
+
+
 def spread_evenly(grid: Grid, size: Size) -> SpatialHistogram:
     """All faces equal, all edges equal."""
     return spread(grid, np.ones(grid.shape), size)
@@ -166,4 +181,5 @@ class Uniform:
 
     def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> SpatialHistogram:
         """Spend all of `budget`."""
-        return spread_evenly(curator.grid, measure_size(curator, queries, budget))
+        size = measure_size(curator, queries, budget)
+        return consistent(spread_evenly(curator.grid, size), size)

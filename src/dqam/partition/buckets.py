@@ -10,16 +10,17 @@ intervals. By the lemma of `UniformityCosts` the unit changes the cost of an int
 r(b) = 2 W(b) (1 - 1/p) + max(0, p - 2), where the second term is the rounding of the mean; if p = 1 by nothing.
 
 Take any partition P, and noise z with which D gives P. For D' lower the noise of the intervals of P, and of no other:
-z'(b) = z(b) - s(b) with s(b) = (4 - 2/p) W(b) + a(p), where a(p) = p + max(0, p - 2). Then D' gives P too. For let Q be
-any rival. What P and Q have in common costs both the same, whatever the noise. All else of P, and all else of Q, cover
-the same set S of cells, and the noise that was lowered is in P alone. From D to D' the cost of P beyond Q's rises by
-at most
+z'(b) = z(b) - floor(s(b)) with s(b) = (4 - 2/p) W(b) + a(p), where a(p) = p + max(0, p - 2), so that
+s(b) = r(b) + 2 W(b) + p. Then D' gives P too. For let Q be any rival. What P and Q have in common costs both the same,
+whatever the noise. All else of P, and all else of Q, cover the same set S of cells, and the noise that was lowered is
+in P alone. From D to D' the cost of P beyond Q's rises, as costs are integers, by at most
 
-    sum over b in P, not Q of (r(b) - s(b))  +  sum over b in Q, not P of r(b).
+    sum over b in P, not Q of (floor(r(b)) - floor(s(b)))  +  sum over b in Q, not P of r(b).
 
-The second sum is at most 2 W(S) + |S|, which is the sum over b in P, not Q, of 2 W(b) + p(b); and
-r(b) + 2 W(b) + p(b) <= s(b). So the cost of P beyond any rival's does not rise. Where it was least it is least, and
-where it was equal and a public rule chose P, it is equal, or less. The map from z to z' is one-to-one for given P, so
+The second sum is at most 2 W(S) + |S|, which is the sum over b in P, not Q, of the integers 2 W(b) + p(b); and
+floor(s(b)) is just floor(r(b)) + 2 W(b) + p. So the cost of P beyond any rival's does not rise. Where it was least it
+is least, and where it was equal and a public rule chose P, it is equal, or less. The map from z to z' is one-to-one for
+given P, so
 
     P(D gives P) <= exp(sum over b in P of s(b) / lambda(p(b))) P(D' gives P).
 

@@ -48,6 +48,7 @@ class Partition:
         labels = np.full((self.rows, self.columns), -1, np.int32)
         for i, (west, south, east, north) in enumerate(self.regions.tolist()):
             labels[south:north, west:east] = i
+        labels.flags.writeable = False
         return labels
 
     @property

@@ -7,6 +7,7 @@ data.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,7 +24,7 @@ from dqam.partition.privtree import PrivTree
 from dqam.partition.regions import Partition
 from dqam.privacy.budget import Budget, BudgetError, Neighbours, Number, Unit, parse_epsilon
 from dqam.privacy.noise import Noise, check_scale
-from dqam.statistics import SCORES, STATISTICS, Question, Records, Scores, Statistic
+from dqam.statistics import MASS, SCORES, STATISTICS, Question, Records, Scores, Statistic
 from dqam.walks import Walks
 
 TREES: frozenset[type] = frozenset({PrivTree, L1Buckets})
@@ -43,7 +44,8 @@ class Entry:
 class Curator:
     """Answers questions about trips with noise, and keeps the ledger.
 
-    It is made of walks, or of records of them that many curators share, so that experiments count exactly only once.
+    It is made of walks, or of records of them that many curators share, so that experiments count exactly only once:
+    what these curators spend adds up, and none of them knows of the others.
     Of a person's trips at most `unit.max_trips` are kept, chosen by a random order that looks at nothing else.
     """
 
@@ -57,17 +59,33 @@ class Curator:
         unit: Unit | None = None,
         persons: Sequence[object] | pa.Array | None = None,
     ) -> None:
-        self.unit = unit or Unit.trip()
-        self.budget = budget  # only this, and what it is split into, is taken in payment
-        records = walks if isinstance(walks, Records) else Records(walks)
-        self.grid: Grid = records.walks.grid
+        self._unit = unit or Unit.trip()
+        self._budget = budget
         self._noise = noise
         self._ledger: list[Entry] = []
+        records = walks if isinstance(walks, Records) else Records(walks)
         if self.unit.name == "person":
             if persons is None or len(persons) != len(records.walks):
                 raise InputError("The unit is a person, and the trips do not say whose they are; name a person column.")
+            if records.keep is not None:
+                raise InputError("These records keep only some trips already; for the unit 'person' give the walks.")
             records = Records(records.walks, _kept(persons, self.unit.max_trips, noise.generator()))
         self._records = records
+
+    @property
+    def unit(self) -> Unit:
+        """Whose presence is hidden."""
+        return self._unit
+
+    @property
+    def budget(self) -> Budget:
+        """Only this, and what it is split into, is taken in payment."""
+        return self._budget
+
+    @property
+    def grid(self) -> Grid:
+        """Where the walks are laid: public."""
+        return self._records.walks.grid
 
     @property
     def ledger(self) -> tuple[Entry, ...]:
@@ -87,16 +105,16 @@ class Curator:
     def measure(self, statistic: Statistic, budget: Budget, epsilon: Number | None = None) -> NDArray[np.int64]:
         """The statistic plus discrete Laplace noise of scale sensitivity / epsilon; all of `budget` if not said."""
         self._check(statistic, STATISTICS)
-        sensitivity = statistic.sensitivity * self.unit.max_trips
-        scale = self._charge("measure", statistic.name, sensitivity, sensitivity, budget, epsilon)
-        return self._noise.laplace(statistic.of(self._records), scale)
+        sensitivity = operator.index(statistic.sensitivity) * self.unit.max_trips
+        entry = self._charge("measure", statistic.name, sensitivity, sensitivity, budget, epsilon)
+        return self._noise.laplace(statistic.of(self._records), entry.scale)
 
     def select(self, scores: Scores, budget: Budget, epsilon: Number | None = None) -> int:
         """The index of the noisy maximum (permute and flip, scale 2 sensitivity / epsilon)."""
         self._check(scores, SCORES)
-        sensitivity = scores.sensitivity * self.unit.max_trips
-        scale = self._charge("select", scores.name, sensitivity, 2 * sensitivity, budget, epsilon)
-        return self._noise.noisy_max(scores.of(self._records), scale)
+        sensitivity = operator.index(scores.sensitivity) * self.unit.max_trips
+        entry = self._charge("select", scores.name, sensitivity, 2 * sensitivity, budget, epsilon)
+        return self._noise.noisy_max(scores.of(self._records), entry.scale)
 
     @overload
     def partition(self, tree: PrivTree, budget: Budget, epsilon: Number | None = None) -> Partition: ...
@@ -112,21 +130,20 @@ class Curator:
         Where noise of several scales is drawn, the ledger has the widest.
         """
         self._check(tree, TREES)
-        asked = budget.left if epsilon is None else parse_epsilon(epsilon)
-        numerator = tree.scale(Fraction(1), self.unit.max_trips)
-        self._charge("partition", tree.name, tree.mass * self.unit.max_trips, numerator, budget, epsilon)
-        return tree.grow(self._records, self._noise, asked, self.unit.max_trips)
+        numerator = type(tree).scale(Fraction(1), self.unit.max_trips)
+        entry = self._charge("partition", tree.name, MASS * self.unit.max_trips, numerator, budget, epsilon)
+        return type(tree).grow(tree, self._records, self._noise, entry.epsilon, self.unit.max_trips)  # type: ignore[arg-type]
 
     def _check(self, question: Question | PrivTree | L1Buckets, known: frozenset[type]) -> None:
         """Only questions with a proof are answered, and only where they fit the grid."""
-        if type(question) not in known:
+        if not any(type(question) is kind for kind in known):
             raise InputError(f"{type(question).__name__} is not a question with a proof; see dqam.statistics.")
         question.check(self.grid)
 
     def _charge(
         self, question: str, name: str, sensitivity: int, numerator: Number, budget: Budget, epsilon: Number | None
-    ) -> Fraction:
-        """Spend, note, and give the scale of the noise; nothing has looked at the data before this returns."""
+    ) -> Entry:
+        """Spend and note; nothing has looked at the data before this returns."""
         if budget.root is not self.budget.root:
             raise BudgetError(f"{budget.name} is no part of {self.budget.name}, which pays for this data set.")
         if epsilon is None and not budget.left:
@@ -135,8 +152,9 @@ class Curator:
         scale = Fraction(numerator) / asked
         check_scale(scale)
         budget.spend(asked)
-        self._ledger.append(Entry(question, name, sensitivity, asked, scale))
-        return scale
+        entry = Entry(question, name, sensitivity, asked, scale)
+        self._ledger.append(entry)
+        return entry
 
 
 def _kept(persons: Sequence[object] | pa.Array, max_trips: int, rng: np.random.Generator) -> NDArray[np.bool_]:
