@@ -219,12 +219,12 @@ def test_what_is_given_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_how_the_budget_is_shared() -> None:
     """A fifth for the size; of the rest `share` for the rounds and half of what remains, at most, for the tree."""
-    _, curator = run(Dqam(depth=2, rounds=4, share=Fraction(1, 3), least=0), city(300), some_queries(GRID), 1)
+    _, curator = run(Dqam(depth=2, rounds=4, share=Fraction(1, 3), least=0), city(300), some_queries(GRID), 10)
     by_kind = {"tree": Fraction(0), "masses": Fraction(0), "rounds": Fraction(0)}
     for entry in curator.ledger[2:]:
         kind = "tree" if entry.name.startswith("uniformity") else "masses" if entry.name == GROUPS else "rounds"
         by_kind[kind] += entry.epsilon
-    rest = Fraction(4, 5)
+    rest = Fraction(8)  # of 10
     assert by_kind["rounds"] == rest / 3
     assert by_kind["tree"] <= rest / 3
     assert by_kind["tree"] + by_kind["masses"] == rest * 2 / 3
@@ -252,4 +252,4 @@ def test_a_tree_that_ends_early_leaves_its_budget_to_the_masses() -> None:
     masses = [entry.epsilon for entry in curator.ledger if entry.name == GROUPS]
     assert curator.spent == 1
     assert len(masses) == 1
-    assert masses[0] > Fraction(2, 5)
+    assert masses[0] > Fraction(3, 10)  # half of what two looks at the size leave

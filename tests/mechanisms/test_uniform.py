@@ -184,10 +184,14 @@ def test_lift_has_edges_between_their_faces() -> None:
 def test_the_size_costs_a_part_and_all_where_there_is_too_little() -> None:
     kept = city(300)
     queries = some_queries(kept.walks.grid)
-    for least, spent, looks in ((10.0, LOOK, 1), (10_000.0, Fraction(1), 2)):
+    for least, poor, spent, looks in (
+        (10.0, 10.0, LOOK, 1),
+        (10.0, 10_000.0, 2 * LOOK, 2),
+        (10_000.0, 10.0, Fraction(1), 2),
+    ):
         curator = Curator(kept, Budget(1), SeededNoise(0))
-        size = measure_size(curator, queries, curator.budget, least)
-        assert size.enough == (looks == 1)
+        size = measure_size(curator, queries, curator.budget, least, poor)
+        assert size.enough == (least == 10)
         assert curator.spent == spent
         assert [entry.name for entry in curator.ledger] == ["number of trips", "sum of distinct trips"] * looks
 

@@ -62,7 +62,7 @@ class Dawa:
         if cells > MOST_CELLS:
             raise InputError(f"DAWA takes at most {MOST_CELLS:,} cells; got {cells:,}. Use a lower resolution.")
         least = 120 + math.sqrt(cells) / 3 if self.least is None else self.least
-        size = measure_size(curator, queries, budget, least)
+        size = measure_size(curator, queries, budget, least, poor=0)  # buckets need all that is left
         even = spread_evenly(curator.grid, size)
         if not size.enough:
             return even

@@ -47,8 +47,10 @@ class Size:
     enough: bool = True
 
 
-def measure_size(curator: Curator, queries: Integers, budget: Budget, least: float = np.inf) -> Size:
-    """The size of the data set, for a part of `budget`; for all of it where the worth is below `least`.
+def measure_size(
+    curator: Curator, queries: Integers, budget: Budget, least: float = np.inf, poor: float = 400.0
+) -> Size:
+    """The size of the data set, for a fifth of `budget`; two where the worth is below `poor`, all where below `least`.
 
     A mechanism whose size is not `enough` has spent everything on it and should spread the trips evenly.
     """
@@ -57,10 +59,11 @@ def measure_size(curator: Curator, queries: Integers, budget: Budget, least: flo
     epsilon, covers = budget.left, cover(curator.grid, queries)
     looks = [_look(curator, queries, budget, epsilon * LOOK)]
     size = _sized(curator, covers, looks, epsilon)
-    if size.worth >= least:
-        return size
-    looks.append(_look(curator, queries, budget, budget.left))
-    return replace(_sized(curator, covers, looks, epsilon), enough=False)
+    enough = size.worth >= least
+    if not enough or size.worth < poor:
+        looks.append(_look(curator, queries, budget, epsilon * LOOK if enough else budget.left))
+        size = replace(_sized(curator, covers, looks, epsilon), enough=enough)
+    return size
 
 
 def cover(grid: Grid, queries: Integers) -> tuple[Floats, Floats, Floats]:
