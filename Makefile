@@ -14,7 +14,7 @@ BIN := .venv/bin
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[test,lint]"
 	touch $@
 
-demo: .venv/ready            ## 20,000 trips through a made-up city, counted and drawn
+demo: .venv/ready            ## 20,000 trips through a made-up city: exact counts, and a private map
 	$(BIN)/dqam demo --output build/demo
 
 test: .venv/ready-test

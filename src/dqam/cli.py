@@ -18,6 +18,7 @@ from dataclasses import replace
 from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NoReturn
 
 import click
@@ -107,15 +108,15 @@ def watched(source: Source, what: str) -> Iterator[Trips]:
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(dqam.__version__, prog_name="dqam")
 def cli() -> None:
-    """Count distinct trips in any rectangle of a map, from raw trajectories.
+    """Distinct trips in any rectangle of a map: counted exactly, or published with differential privacy.
 
     \b
     Start here:
-      dqam demo                                      a made-up city, counted and drawn
-      dqam inspect trips.csv --bounds W S E N        what would be used of your own file
+      dqam demo                                a made-up city, exact and private
+      dqam inspect trips.csv --bounds W S E N  what would be used of your own file
       dqam count trips.csv --bounds W S E N --rectangles areas.csv
-      dqam mechanisms                                what can make a private map, and how they differ
-      dqam reproduce --quick -o results              the paper's experiments, done soundly
+      dqam mechanisms                          what can make a private map
+      dqam reproduce --quick -o results        the paper's experiments, done soundly
     """
 
 
@@ -556,7 +557,9 @@ def demo(output: Path, trips: int, seed: int) -> None:
 @click.option(
     "--output", "-o", type=click.Path(path_type=Path), required=True, help="The folder for results, figures and page."
 )
-@click.option("--quick", is_flag=True, help="Fewer trips, budgets and runs: a few minutes instead of a night.")
+@click.option(
+    "--quick", is_flag=True, help="Fewer trips, query sets, resolutions and runs: minutes instead of a night."
+)
 @click.option("--only", multiple=True, metavar="FIGURE", help="Run for this figure alone. Repeatable.")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder with the Porto and Melbourne files.")
 @click.option("--runs", type=click.IntRange(1, 1000), help="Runs a point; 5, or 3 with --quick, if not given.")
@@ -648,8 +651,9 @@ def audit(
 ) -> None:
     """Measure a lower bound on the epsilon of a MECHANISM, end to end, on neighbouring data chosen to hurt.
 
-    A bound above the claim proves a fault: the exit code is then 1. With `all` the mechanisms that are broken on
-    purpose (fault-...) have to be caught, and it is 1 if one is not.
+    A bound above the claim proves a fault: the exit code is then 1. With `all` those that are broken on purpose
+    (fault-... and dqam-printed) have to be caught, and it is 1 if one is not. Mechanisms are audited with rounds and
+    trees forced, as they would spread the few trips of an audit evenly, and with all that the curator told them.
 
     \b
       dqam audit privtree --epsilon 0.5
@@ -681,6 +685,8 @@ def audit(
         )
         for (name, bound, sound), result_row in zip(rows, results, strict=True):
             verdict = "[red]above its claim[/]" if bound > epsilon else "[green]below its claim[/]"
+            if bound == 0:
+                verdict = "[yellow]nothing seen: more runs see more[/]"
             if not sound and everything:
                 verdict = "[green]caught[/]" if bound > epsilon else "[red]not caught[/]"
             table.add_row(name, f"{bound:.3f}", verdict, f"{result_row['event']} ({result_row['pair']})")
@@ -690,7 +696,9 @@ def audit(
         sys.exit(1)
 
 
-audit.help = (audit.help or "").replace("{known}", "all, " + ", ".join(AUDITED))
+audit.help = (audit.help or "").replace(
+    "{known}", fill("all, " + ", ".join(AUDITED), 70, subsequent_indent="    ", break_on_hyphens=False)
+)
 
 
 def _audited(name: str) -> Audited:

@@ -128,7 +128,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], numeric: int = 1
 
 
 def _opening(shown: Shown) -> str:
-    size = "A quick run: fewer trips, budgets and runs than the paper. " if shown.quick else ""
+    size = "A quick run: fewer trips, query sets, resolutions and runs than the paper. " if shown.quick else ""
     return (
         f"<p>{size}Two protocols are shown side by side. <strong>Distinct</strong> is the main one: every mechanism "
         "answers the same question, how many distinct trips meet a rectangle, and the truth is counted on the trips. "
@@ -342,7 +342,7 @@ def _uniform(plan: Plan, results: Results) -> str:
 
 def _claims(claims: Sequence[Claim]) -> str:
     rows = [tuple(map(escape, (claim.about, claim.reported, claim.measured, claim.why))) for claim in claims]
-    header = ("Claim", "The paper reports", "Measured here", "Why they differ")
+    header = ("Claim", "The paper reports", "Measured here", "Why")
     return (
         f'<h2 id="claims">{escape(FIGURES["claims"])}</h2>{table(header, rows, kind="claims")}'
         '<p class="files">File: <a href="claims.csv">the table</a></p>'

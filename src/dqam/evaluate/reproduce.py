@@ -203,7 +203,7 @@ def _draw(output: Path, plan: Plan, name: str, results: Results, labels: dict[tu
         note = ", ".join(fixed) + ". Bars: lowest and highest. Dashed: may be inconsistent. Not for publication."
         share = name in ("queries", "resolution")
         if name == "kld":
-            against = "as printed" if suffix else "what may be published"
+            against = "as printed" if suffix else "sound forms"
         figures.draw_panels(shown, columns, f"{FIGURES[name]}: {against}", what, note, path, share)
         figures.save_points(shown, protocol, measure, path.with_name(path.name + ".csv"))
         drawn[path.name] = path.with_name(path.name + ".svg")
