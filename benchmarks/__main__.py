@@ -9,6 +9,7 @@ NAMES = (
     "histogram_answers",
     "porto_parsing",
     "pairwise_consistency",
+    "current_projection",
     "dqam_run",
 )
 

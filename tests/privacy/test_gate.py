@@ -22,6 +22,7 @@ ROOMS: dict[str, set[str] | None] = {
     "dqam.partition.privtree": {"PrivTree"},
     "dqam.partition.quadtree": {"grow_quadtree"},
     "dqam.partition.regions": {"Partition", "children", "coverage", "node_bounds", "places", "quadtree_depth"},
+    "dqam.consistency.currents": None,
     "dqam.consistency.greedy": None,
     "dqam.consistency.pairwise": None,
     "dqam.statistics": {

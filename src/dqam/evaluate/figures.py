@@ -198,7 +198,7 @@ def _draw(axes: Any, panel: Panel, epsilons: list[float]) -> None:
 
 
 def _scale(axes: Any, together: list[Panel]) -> None:
-    """A log scale that spans a factor of 10 at least, so that what hardly differs looks like it."""
+    """A log scale that spans a factor of 3 at least, so that what hardly differs looks like it."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     values = [
@@ -206,7 +206,7 @@ def _scale(axes: Any, together: list[Panel]) -> None:
     ]
     values = [value for value in values + [mark[1] for panel in together for mark in panel.marks] if value > 0]
     low, high = (min(values), max(values)) if values else (1.0, 1.0)
-    wider = max(1.0, math.sqrt(10 * low / high))
+    wider = max(1.0, math.sqrt(3 * low / high))
     low, high = low / wider, high * wider
     axes.set_ylim(low / (high / low) ** 0.06, high * (high / low) ** 0.14)
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 150 * low else (1.0,), numticks=12))
