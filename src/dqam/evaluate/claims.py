@@ -53,8 +53,8 @@ def claims(plan: Plan, results: Results) -> list[Claim]:
             _lowest,
             "The paper compares different questions: LM, MWEM and DAWA are held against sums of faces (visits of "
             "cells), PriSH and DQAM against faces minus edges. Here all answer the same question, distinct trips, in "
-            "sound forms. Where trips times ε is small there is nothing to learn but the size, and all spread trips evenly: "
-            "no advantage is left at small ε.",
+            "sound forms. Where trips times ε is small there is nothing to learn but the size, and all spread trips "
+            "evenly: no advantage is left at small ε.",
         ),
         (
             "PriSH / DQAM = 7.4 at 1,000 trips, 8,000 queries, ε = 0.01",
@@ -75,8 +75,8 @@ def claims(plan: Plan, results: Results) -> list[Claim]:
             "LM, MWEM and DAWA are worse than DQAM by a factor of 60 or more (same setting)",
             "Minimum ≥ 60.",
             _faces_factor,
-            "Sums of faces count visits, of which a trip makes many, so errors of the two kinds are in different units. "
-            "LM's noise is as wide as there are queries.",
+            "Sums of faces count visits, of which a trip makes many, so errors of the two kinds are in different "
+            "units. LM's noise is as wide as there are queries.",
         ),
         (
             "DQAM identifies uniform regions and uses their densities",
@@ -90,8 +90,9 @@ def claims(plan: Plan, results: Results) -> list[Claim]:
             "DQAM has the smallest standard deviation",
             "1.73, 1.54, 0.53, 0.27 for ε = 0.01, 0.05, 0.1, 0.5; LM 501 to 285.",
             _deviations,
-            "A uniform histogram with the exact n has no deviation at all. Sound forms measure n, and what else they need, "
-            "with noise; the more a mechanism learns, the more it deviates, so that a small deviation is no merit.",
+            "A uniform histogram with the exact n has no deviation at all. Sound forms measure n, and what else they "
+            "need, with noise; the more a mechanism learns, the more it deviates, so that a small deviation is no "
+            "merit.",
         ),
         (
             "Answers of a histogram have sensitivity 1",
@@ -117,14 +118,15 @@ def claims(plan: Plan, results: Results) -> list[Claim]:
             "The error hardly depends on the number of queries",
             "Almost stable, slightly higher for larger sets.",
             _by_queries,
-            "A sound mechanism counts few queries of the set, or none, so their number enters by its logarithm at most.",
+            "A sound mechanism counts few queries of the set, or none, so their number enters by its logarithm at "
+            "most.",
         ),
         (
             "Higher resolutions cause higher errors",
             "Higher errors, steeply for LM, MWEM and DAWA.",
             _by_resolution,
-            "On faces only, a walk has more visits when cells are smaller, so the unit of the error grows; LM's noise depends "
-            "on the number of queries alone. Distinct trips are the same question at any resolution.",
+            "On faces only, a walk has more visits when cells are smaller, so the unit of the error grows; LM's noise "
+            "depends on the number of queries alone. Distinct trips are the same question at any resolution.",
         ),
         (
             "DQAM captures the distribution perfectly",
@@ -138,10 +140,10 @@ def claims(plan: Plan, results: Results) -> list[Claim]:
             "Running times",
             "About 10 s and 8 s on the large sets, 60 min and 25 min on the small ones.",
             _times,
-            "The paper solves a general linear program. It falls apart by heights, and the faces to raise at each are a "
-            "2-core, found by peeling; and graded densities leave hardly anything to mend. Where n · ε is small no rounds "
-            "are played, or trips are spread evenly at once: see the benchmark dqam_run for runs with rounds. The machines "
-            "differ: compare orders of magnitude only.",
+            "The paper solves a general linear program. It falls apart by heights, and the faces to raise at each are "
+            "a 2-core, found by peeling; and graded densities leave hardly anything to mend. Where n · ε is small no "
+            "rounds are played, or trips are spread evenly at once: see the benchmark dqam_run for runs with rounds. "
+            "The machines differ: compare orders of magnitude only.",
         ),
         (
             "The result is ε-differentially private",

@@ -215,7 +215,8 @@ def _draw_times(output: Path, plan: Plan, results: Results, labels: dict[tuple[s
     if not names:
         return {}
     path = output / "time"
-    note = f"{plan.settings.queries:,} queries, resolution {plan.settings.resolution}, exact counts given. Not for publication."
+    fixed = f"{plan.settings.queries:,} queries, resolution {plan.settings.resolution}"
+    note = f"{fixed}, exact counts given. Not for publication."
     figures.draw_times(results, plan, labels, names, note, path)
     rows = []
     for protocol, name in figures.timed_lines(names):
