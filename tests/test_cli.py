@@ -112,12 +112,14 @@ def test_generate_is_seeded(tmp_path: Path) -> None:
 def test_demo(tmp_path: Path) -> None:
     done = run("demo", "-n", "500", "-o", tmp_path / "demo")
     assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == ["city.parquet", "counts.csv", "map.png"]
+    made = sorted(path.name for path in (tmp_path / "demo").iterdir())
+    assert made == ["city.parquet", "counts.csv", "map.png", "private-map.png"]
     assert "16,000 rectangles" in done.stdout
+    assert "A private map" in done.stdout
 
 
 def test_help_teaches() -> None:
-    for command in ([], ["count"], ["inspect"], ["generate"], ["generate", "city"], ["demo"]):
+    for command in ([], ["count"], ["inspect"], ["generate"], ["generate", "city"], ["demo"], ["reproduce"], ["audit"]):
         done = run(*command, "--help")
         assert done.returncode == 0
         assert done.stdout.startswith("Usage: dqam")
@@ -252,3 +254,12 @@ def test_audit_of_a_callable_of_ones_own(tmp_path: Path) -> None:
     for name, says in (("mine", "is not known"), ("nowhere:f", "can not be imported")):
         done = run("audit", name)
         assert (done.returncode, says in done.stderr) == (2, True)
+
+
+def test_the_table_of_mechanisms() -> None:
+    done = run("mechanisms", "--json")
+    assert done.returncode == 0, done.stderr
+    table = json.loads(done.stdout)
+    assert table["dqam"]["publishable"]
+    assert not table["dqam-printed"]["publishable"]
+    assert "DQAM as printed" in run("mechanisms").stdout

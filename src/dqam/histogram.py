@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
@@ -105,6 +106,36 @@ class SpatialHistogram:
         left, right, low, high = 2 * west, 2 * east - 1, 2 * south * width, (2 * north - 1) * width
         return table[high + right] - table[low + right] - table[high + left] + table[low + left]
 
+    def is_monotone(self, tolerance: float = 0.0) -> bool:
+        """Whether no answer falls when its rectangle grows, and all are from 0 to the total; `tolerance` off at most.
+
+        Let S be the columns l to r of one row, with endpoints a, edges `low` south and `high` north of each cell and
+        `west` and `east` beside S; an edge beyond the grid is 0. Put on top of a rectangle, S adds
+
+            gain(S) = sum of (a + (high - low) / 2) over S + (west + east) / 2,
+
+        and `low` and `high` change places where S is put below. The answers are monotone and not negative exactly if
+        no strip of a row, and none of a column, gains less than 0 in either direction, and no face is negative.
+
+        That is needed: if there are cells before S, its gain is the difference of two answers, and if there are none,
+        low = 0 and the gain is the answer of S. It is enough: nested rectangles are joined by a chain of strips, and
+        so every answer is between a face in its rectangle and the answer of the grid, which is the total.
+
+        Among the strips that end at r the least gain, without half the edge east of r, is
+
+            m(r) = min(m(r - 1), half the edge west of r) + a + (high - low) / 2,
+
+        so one pass for each direction is enough. Unlike prefix sums, m never grows beyond the numbers around it.
+        """
+        edges = self.vertical.astype(np.float64), self.horizontal.astype(np.float64)
+        endpoints = self.endpoints
+        if not np.isfinite(self.faces).all() or not np.isfinite(endpoints).all():
+            return False
+        least = min(
+            _least_gain(endpoints, *edges), _least_gain(endpoints.T, edges[1].T, edges[0].T), float(self.faces.min())
+        )
+        return least >= -tolerance
+
     def __add__(self, other: SpatialHistogram) -> SpatialHistogram:
         self._check_same_grid(other)
         return SpatialHistogram(
@@ -163,3 +194,25 @@ def _edges_around(vertical: Counts, horizontal: Counts) -> Counts:
     around[:-1] += horizontal
     around[1:] += horizontal
     return around
+
+
+@njit(nogil=True, cache=True)
+def _least_gain(endpoints, beside, across):  # type: ignore[no-untyped-def]
+    """The least that a strip of a row adds to the answer of a rectangle below or above it."""
+    rows, columns = endpoints.shape
+    least = np.inf
+    for row in range(rows):
+        up = down = np.inf
+        west = 0.0
+        for column in range(columns):
+            rise = 0.0
+            if row < rows - 1:
+                rise += across[row, column] / 2
+            if row > 0:
+                rise -= across[row - 1, column] / 2
+            east = beside[row, column] / 2 if column < columns - 1 else 0.0
+            up = min(up, west) + (endpoints[row, column] + rise)
+            down = min(down, west) + (endpoints[row, column] - rise)
+            least = min(least, up + east, down + east)
+            west = east
+    return least
