@@ -8,6 +8,7 @@ import pytest
 
 from dqam.errors import InputError
 from dqam.grid import Grid
+from dqam.partition.lattice import Lattice
 from dqam.partition.regions import Partition
 from dqam.privacy.budget import Budget, Unit
 from dqam.privacy.curator import Curator, _kept
@@ -26,6 +27,8 @@ from dqam.statistics import (
     QueryTotal,
     Records,
     Scores,
+    ShadowQuantile,
+    ShadowSums,
     Statistic,
     TripCount,
     UniformityCosts,
@@ -40,6 +43,8 @@ ALL = np.array(
     [[w, s, e, n] for w, e in product(range(4), repeat=2) for s, n in product(range(4), repeat=2) if w < e and s < n]
 )
 GROUPS = np.array([[0, 0, 1], [1, -1, -1], [2, 0, 1]])  # of cells that are not together, and some in none
+CROSS = Lattice(np.array([0, 1, 3]), np.array([0, 2, 3]))
+EACH = Lattice(np.arange(4), np.arange(4))
 SILENCE = 10**9  # microseconds, longer than the gap that cuts
 
 Piece = tuple[tuple[int, int], ...]
@@ -108,6 +113,10 @@ def test_the_grid_walks_are_what_they_seem() -> None:
         (Flux(CELLS, 3), 1),
         (Flux(CELLS, 40), 5 / 40),  # no walk here has more than 8 crossings
         (Flux(ROWS, 2, np.array([FLUX, FLUX // 3, 7])), 1 - 1e-4),
+        (ShadowSums(CROSS, 1), 1 - 1e-4),
+        (ShadowSums(CROSS, 3, 2), 1 - 1e-4),
+        (ShadowSums(EACH, 2, 3), 1 - 1e-4),
+        (ShadowSums(EACH, 40, 3), 0.15),
         (CellShares(), 1),
         (GroupShares(CELLS.labels), 1),
         (GroupShares(GROUPS), 1),
@@ -163,8 +172,10 @@ def test_uniformity_costs_of_any_masses() -> None:
         LengthQuantile(np.arange(9), Fraction(1, 2)),
         LengthQuantile(np.arange(9), Fraction(97, 100)),
         LengthQuantile(np.arange(9), Fraction(1, 10)),
+        ShadowQuantile(np.arange(9), Fraction(1, 2), EACH, 3),
+        ShadowQuantile(np.arange(9), Fraction(9, 10), CROSS),
     ],
-    ids=["errors", "errors of estimates", "median", "quantile", "low quantile"],
+    ids=["errors", "errors of estimates", "median", "quantile", "low quantile", "sizes", "sizes on a coarse lattice"],
 )
 def test_scores(scores: Scores) -> None:
     some = [TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 150)]
@@ -184,6 +195,7 @@ def test_a_person_counts_with_at_most_m_trips() -> None:
                 Endpoints(ROWS),
                 Flux(ROWS, 2),
                 GroupShares(GROUPS),
+                ShadowSums(EACH, 1),
                 DistinctCounts(ALL[[8]]),
                 QueryTotal(ALL[[8, 3]]),
             ):
@@ -206,6 +218,14 @@ def test_the_trips_kept_of_a_person_are_chosen_evenly() -> None:
 def test_bounds_are_checked() -> None:
     with pytest.raises(InputError, match="cap"):
         Flux(ROWS, 0)
+    for cap in (0, -1, 2**16 + 1):
+        with pytest.raises(InputError, match="cap on a trip's shadow"):
+            ShadowSums(EACH, cap)
+    for weight in (0, 257):
+        with pytest.raises(InputError, match="weight of an endpoint"):
+            ShadowSums(EACH, 2, weight)
+        with pytest.raises(InputError, match="weight of an endpoint"):
+            ShadowQuantile(np.arange(3), Fraction(1, 2), EACH, weight)
     with pytest.raises(InputError, match="weight"):
         Flux(ROWS, 2, np.array([1, 2]))
     for weights in (np.array([1.0, 2.0, np.nan]), np.array([-1, 1, 1]), np.array([FLUX + 1, 1, 1])):
@@ -242,6 +262,8 @@ def test_questions_must_fit_the_grid() -> None:
         (Endpoints(Partition.whole(2, 2)), "does not fit a grid"),
         (Flux(Partition.whole(4, 4), 2), "does not fit a grid"),
         (GroupShares(np.zeros((3, 4), np.int64)), "do not fit a grid"),
+        (ShadowSums(Lattice(np.array([0, 4]), np.array([0, 3])), 2), "does not fit a grid"),
+        (ShadowQuantile(np.arange(3), Fraction(1, 2), Lattice(np.array([0, 3]), np.array([0, 2]))), "does not fit"),
         (DistinctCounts(np.array([[0, 0, 4, 4]])), "on this grid"),
         (QueryTotal(np.array([[0, 0, 4, 4]])), "on this grid"),
         (QueryErrors(np.array([[0, 0, 4, 4]]), np.zeros(1)), "on this grid"),

@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 from dqam.counting import count_distinct
 from dqam.errors import InputError
 from dqam.grid import Grid
+from dqam.partition.lattice import Lattice
 from dqam.partition.regions import Partition, coverage, frozen
 from dqam.rectangles import check_rectangles
+from dqam.shadows import UNIT, Shadows, cast
 from dqam.walks import Walks
 
 Integers = NDArray[np.int64]
@@ -32,6 +34,7 @@ Integers = NDArray[np.int64]
 MASS = 2**30 - 2**24  # of a trip, spread over its visits; see `UniformityCosts` for what the difference is for
 MOST_TRIPS = 2**31  # so that sums of mass fit 64 bits
 FLUX = 2**16  # of a crossing
+SHADOW = UNIT  # of a number of a shadow
 
 
 class Records:
@@ -51,6 +54,7 @@ class Records:
             self.longest[~keep] = -1
         self._counted: list[tuple[Integers, Integers]] = []  # query sets and their counts
         self._shares: Integers | None = None
+        self._shadows: tuple[Lattice, Shadows] | None = None  # of the last lattice
 
     def distinct(self, rectangles: Integers) -> Integers:
         """The exact distinct counts of a query set; a set that was counted, or one query of it, is looked up."""
@@ -72,6 +76,12 @@ class Records:
             mass.flags.writeable = False
             self._shares = mass.reshape(self.walks.grid.shape)
         return self._shares
+
+    def shadows(self, lattice: Lattice) -> Shadows:
+        """The shadow of each trip's longest piece; cast once for a lattice."""
+        if self._shadows is None or self._shadows[0] != lattice:
+            self._shadows = lattice, cast(self.walks, self.longest, lattice)
+        return self._shadows[1]
 
 
 class Question(Protocol):
@@ -117,6 +127,23 @@ class _OnPartition:
                 f"A partition of {self.partition.rows} x {self.partition.columns} cells does not fit a grid of "
                 f"{grid.rows} x {grid.columns}."
             )
+
+
+class _OnLattice:
+    lattice: Lattice
+    endpoint_weight: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "endpoint_weight", operator.index(self.endpoint_weight))
+        if not 1 <= self.endpoint_weight <= 2**8:
+            raise InputError(f"The weight of an endpoint is 1 to {2**8}; got {self.endpoint_weight}.")
+
+    def check(self, grid: Grid) -> None:
+        """The lattice is of this grid."""
+        if type(self.lattice) is not Lattice:
+            raise InputError(f"Shadows are cast on a Lattice; got {type(self.lattice).__name__}.")
+        if not self.lattice.fits(grid):
+            raise InputError(f"A lattice of other lines does not fit a grid of {grid.rows} x {grid.columns}.")
 
 
 class _OnRectangles:
@@ -214,6 +241,41 @@ class Flux(_OnPartition):
         cap = self.sensitivity
         _add_flux(walks.cells, walks.pieces, records.longest, walks.grid.columns, labels, weights, cap, flux)
         return flux
+
+
+@dataclass(frozen=True, eq=False)
+class ShadowSums(_OnLattice):
+    """The shadows of all trips (`dqam.shadows`) added up: int64[lattice.numbers], in units of 1/SHADOW; endpoints come
+    first and are multiplied by their weight.
+
+    A trip of size W, the sum of its absolute numbers so weighted, above the cap C = `cap` * SHADOW counts each number x
+    as sign(x) floor(|x| C / W) instead.
+
+    Sensitivity C: a shadow is a function of its trip alone. If W <= C the trip changes the vector by W in the L1 norm
+    or less, less where two of its numbers are in one place; if not, by at most the sum of floor(|x| C / W) <= C.
+    """
+
+    lattice: Lattice
+    cap: int
+    endpoint_weight: int = 1
+    name: str = field(default="shadows", init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "cap", operator.index(self.cap))
+        if not 1 <= self.cap <= 2**16:
+            raise InputError(f"The cap on a trip's shadow is 1 to {2**16}; got {self.cap}.")
+
+    @property
+    def sensitivity(self) -> int:
+        """The cap, in units of 1/SHADOW."""
+        return self.cap * SHADOW
+
+    def of(self, records: Records) -> Integers:
+        """int64[lattice.numbers]."""
+        sums = np.zeros(self.lattice.numbers, np.int64)
+        _add_shadows(*records.shadows(self.lattice), self.lattice.cells, self.endpoint_weight, self.sensitivity, sums)
+        return sums
 
 
 @dataclass(frozen=True)
@@ -369,16 +431,15 @@ class QueryErrors(_OnRectangles):
 
 
 @dataclass(frozen=True, eq=False)
-class LengthQuantile(_OnAnyGrid):
-    """Scores of candidate lengths as the q-quantile of the number of crossings of a trip, q = a / b.
+class _Quantile:
+    """Scores of candidates as the q-quantile of a length that each trip on the grid has, q = a / b.
 
-    The score of a length is -|b * (trips not longer) - a * (trips)|. Sensitivity max(a, b - a): a trip changes the
+    The score of a candidate is -|b * (trips not longer) - a * (trips)|. Sensitivity max(a, b - a): a trip changes the
     number inside by b - a if it is not longer, and by -a if it is; the absolute value is 1-Lipschitz.
     """
 
     lengths: Integers
     quantile: Fraction
-    name: str = field(default="walk length quantile", init=False)
 
     def __post_init__(self) -> None:
         quantile = Fraction(self.quantile)
@@ -389,6 +450,22 @@ class LengthQuantile(_OnAnyGrid):
             raise InputError(f"Lengths to choose from are whole numbers; got {lengths.dtype} of {lengths.shape}.")
         lengths.flags.writeable = False
         object.__setattr__(self, "lengths", lengths)
+
+    @property
+    def sensitivity(self) -> int:
+        """max(a, b - a)."""
+        return max(self.quantile.numerator, self.quantile.denominator - self.quantile.numerator)
+
+    def _scores(self, found: Integers) -> Integers:
+        shorter = np.searchsorted(np.sort(found), self.lengths, side="right")
+        return -np.abs(self.quantile.denominator * shorter - self.quantile.numerator * len(found))
+
+
+@dataclass(frozen=True, eq=False)
+class LengthQuantile(_Quantile, _OnAnyGrid):
+    """Scores of candidate lengths as a quantile of the number of crossings of a trip; see `_Quantile` for the proof."""
+
+    name: str = field(default="walk length quantile", init=False)
 
     @classmethod
     def on(cls, grid: Grid, quantile: Fraction) -> LengthQuantile:
@@ -401,17 +478,31 @@ class LengthQuantile(_OnAnyGrid):
         steps = max(2, round(np.log(longest) / np.log(1.05)))
         return cls(np.unique(np.rint(np.geomspace(1, longest, steps)).astype(np.int64)), quantile)
 
-    @property
-    def sensitivity(self) -> int:
-        """max(a, b - a)."""
-        return max(self.quantile.numerator, self.quantile.denominator - self.quantile.numerator)
+    def of(self, records: Records) -> Integers:
+        """int64[lengths]."""
+        return self._scores(np.diff(records.walks.pieces)[records.longest[records.longest >= 0]] - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class ShadowQuantile(_Quantile, _OnLattice):
+    """Scores of candidate caps as a quantile of the size of a trip's shadow, as `ShadowSums` has it, rounded up.
+
+    The proof is that of `_Quantile`: the size of a shadow depends on its trip alone.
+    """
+
+    lattice: Lattice
+    endpoint_weight: int = 1
+    name: str = field(default="shadow size quantile", init=False)
+
+    def __post_init__(self) -> None:
+        _Quantile.__post_init__(self)
+        _OnLattice.__post_init__(self)
 
     def of(self, records: Records) -> Integers:
         """int64[lengths]."""
-        pieces = records.longest[records.longest >= 0]
-        crossings = np.sort(np.diff(records.walks.pieces)[pieces] - 1)
-        shorter = np.searchsorted(crossings, self.lengths, side="right")
-        return -np.abs(self.quantile.denominator * shorter - self.quantile.numerator * len(crossings))
+        shadows = records.shadows(self.lattice)
+        sizes = _shadow_sizes(*shadows, self.lattice.cells, self.endpoint_weight)
+        return self._scores(-(-sizes[np.diff(shadows.offsets) > 0] // SHADOW))
 
 
 def region_costs(shares: Integers, regions: Integers) -> Integers:
@@ -459,6 +550,27 @@ def _add_flux(cells, pieces, longest, columns, labels, weights, cap, flux):  # t
 
 
 @njit(nogil=True, cache=True)
+def _shadow_sizes(offsets, slots, values, cells, endpoint_weight):  # type: ignore[no-untyped-def]
+    sizes = np.zeros(len(offsets) - 1, np.int64)
+    for trip in range(len(sizes)):
+        for k in range(offsets[trip], offsets[trip + 1]):
+            sizes[trip] += abs(np.int64(values[k])) * (endpoint_weight if slots[k] < cells else 1)
+    return sizes
+
+
+@njit(nogil=True, cache=True)
+def _add_shadows(offsets, slots, values, cells, endpoint_weight, cap, sums):  # type: ignore[no-untyped-def]
+    """Numbers are at most 2^22, weights 2^8 and caps 2^32, so that products stay below 2^63."""
+    sizes = _shadow_sizes(offsets, slots, values, cells, endpoint_weight)
+    for trip in range(len(sizes)):
+        for k in range(offsets[trip], offsets[trip + 1]):
+            size = abs(np.int64(values[k])) * (endpoint_weight if slots[k] < cells else 1)
+            if sizes[trip] > cap:
+                size = size * cap // sizes[trip]
+            sums[slots[k]] += size if values[k] > 0 else -size
+
+
+@njit(nogil=True, cache=True)
 def _add_costs(shares, regions, costs):  # type: ignore[no-untyped-def]
     for i in range(len(regions)):
         west, south, east, north = regions[i, 0], regions[i, 1], regions[i, 2], regions[i, 3]
@@ -473,6 +585,6 @@ def _add_costs(shares, regions, costs):  # type: ignore[no-untyped-def]
 
 
 STATISTICS = frozenset(
-    {TripCount, Endpoints, Flux, CellShares, GroupShares, UniformityCosts, DistinctCounts, QueryTotal}
+    {TripCount, Endpoints, Flux, ShadowSums, CellShares, GroupShares, UniformityCosts, DistinctCounts, QueryTotal}
 )
-SCORES = frozenset({QueryErrors, LengthQuantile})
+SCORES = frozenset({QueryErrors, LengthQuantile, ShadowQuantile})

@@ -9,16 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from dqam import cities
-from dqam.consistency.currents import (
-    Answers,
-    Cells,
-    RegionSums,
-    excess,
-    find_currents,
-    fit,
-    project,
-    repair,
-)
+from dqam.consistency.cone import excess, find_currents, repair
+from dqam.consistency.currents import Answers, Cells, RegionSums, fit, project
 from dqam.counting import count_distinct
 from dqam.errors import InputError
 from dqam.grid import Grid

@@ -11,6 +11,7 @@ from dqam.histogram import SpatialHistogram
 from dqam.mechanisms import MECHANISMS, Mechanism
 from dqam.mechanisms.dawa import Dawa
 from dqam.mechanisms.dqam import Dqam
+from dqam.mechanisms.flux import Flux
 from dqam.mechanisms.laplace import Laplace
 from dqam.mechanisms.mwem import Mwem
 from dqam.mechanisms.prish import Prish
@@ -24,6 +25,7 @@ from dqam.walks import walk
 
 PUBLISHABLE = {name: row.make for name, row in MECHANISMS.items() if row.make is not None}
 FORCED: dict[str, Mechanism] = {  # such as work on however little there is
+    "flux": Flux(least=0),
     "laplace": Laplace(least=0),
     "mwem": Mwem(rounds=3, least=0),
     "dawa": Dawa(least=0),

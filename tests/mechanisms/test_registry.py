@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dqam.errors import InputError
-from dqam.mechanisms import MECHANISMS, Dawa, Dqam, Laplace, Mechanism, Mwem, Prish, Uniform, make
+from dqam.mechanisms import MECHANISMS, Dawa, Dqam, Flux, Laplace, Mechanism, Mwem, Prish, Uniform, make
 from tests.mechanisms.cases import FORCED, PUBLISHABLE, city, excess, parts, run, some_queries, strolls, unit_square
 
 CONSISTENT = [name for name in PUBLISHABLE if MECHANISMS[name].consistent]
@@ -29,7 +29,15 @@ def test_what_is_not_private_can_not_be_made(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("uniform", Uniform), ("laplace", Laplace), ("mwem", Mwem), ("dawa", Dawa), ("prish", Prish), ("dqam", Dqam)],
+    [
+        ("flux", Flux),
+        ("uniform", Uniform),
+        ("laplace", Laplace),
+        ("mwem", Mwem),
+        ("dawa", Dawa),
+        ("prish", Prish),
+        ("dqam", Dqam),
+    ],
 )
 def test_a_name_makes_its_mechanism_with_default_parameters(name: str, kind: type) -> None:
     assert MECHANISMS[name].publishable
@@ -39,13 +47,14 @@ def test_a_name_makes_its_mechanism_with_default_parameters(name: str, kind: typ
 def test_the_comparison_table_of_the_paper() -> None:
     """Data-aware, query-aware, consistent. All measure the mean answer to the queries, and fit it: even the floor."""
     flags = {name: (row.data_aware, row.query_aware, row.consistent) for name, row in MECHANISMS.items()}
+    assert flags["flux"] == (False, True, "monotone")
     assert flags["uniform"] == (False, True, "optimal")
     assert flags["laplace"] == flags["laplace-printed"] == (False, True, "")
     assert flags["mwem"] == flags["mwem-printed"] == (False, True, "")
     assert flags["dawa"] == flags["dawa-printed"] == (True, True, "")
     assert flags["prish"] == flags["prish-printed"] == (False, True, "greedy")
     assert flags["dqam"] == flags["dqam-printed"] == (True, True, "optimal")
-    assert len(flags) == 11
+    assert len(flags) == 12
     assert all(row.about for row in MECHANISMS.values())
 
 

@@ -184,16 +184,27 @@ def test_lift_has_edges_between_their_faces() -> None:
 def test_the_size_costs_a_part_and_all_where_there_is_too_little() -> None:
     kept = city(300)
     queries = some_queries(kept.walks.grid)
-    for least, poor, spent, looks in (
-        (10.0, 10.0, LOOK, 1),
-        (10.0, 10_000.0, 2 * LOOK, 2),
-        (10_000.0, 10.0, Fraction(1), 2),
+    for least, share, spent, looks in (
+        (10.0, LOOK, LOOK, 1),
+        (10.0, 2 * LOOK, 2 * LOOK, 2),
+        (10_000.0, 2 * LOOK, Fraction(1), 2),
     ):
         curator = Curator(kept, Budget(1), SeededNoise(0))
-        size = measure_size(curator, queries, curator.budget, least, poor)
+        size = measure_size(curator, queries, curator.budget, least, share=lambda _, share=share: share)
         assert size.enough == (least == 10)
         assert curator.spent == spent
         assert [entry.name for entry in curator.ledger] == ["number of trips", "sum of distinct trips"] * looks
+
+
+def test_a_second_look_may_find_too_little() -> None:
+    kept, queries = city(300), some_queries(city(300).walks.grid)
+    seen = set()
+    for seed in range(30):
+        curator = Curator(kept, Budget(1), SeededNoise(seed))
+        size = measure_size(curator, queries, curator.budget, 300.0, share=lambda _: 2 * LOOK)
+        assert curator.spent == (2 * LOOK if size.enough else 1)
+        seen.add((size.enough, len(curator.ledger) // 2))
+    assert seen == {(True, 2), (False, 2), (False, 3)}
 
 
 def test_the_size_is_right_at_a_large_epsilon() -> None:

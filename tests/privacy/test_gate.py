@@ -19,16 +19,19 @@ ROOMS: dict[str, set[str] | None] = {
     "dqam.privacy.curator": {"Curator"},
     "dqam.partition.buckets": {"L1Buckets", "MOST_CELLS"},
     "dqam.partition.hilbert": {"hilbert_order"},
+    "dqam.partition.lattice": None,
     "dqam.partition.privtree": {"PrivTree"},
     "dqam.partition.quadtree": {"grow_quadtree"},
     "dqam.partition.regions": {"Partition", "children", "coverage", "node_bounds", "places", "quadtree_depth"},
+    "dqam.consistency.cone": None,
     "dqam.consistency.currents": None,
+    "dqam.consistency.descent": None,
     "dqam.consistency.greedy": None,
     "dqam.consistency.pairwise": None,
     "dqam.statistics": {
-        *("FLUX", "MASS", "MOST_TRIPS"),
+        *("FLUX", "MASS", "MOST_TRIPS", "SHADOW"),
         *("CellShares", "DistinctCounts", "Endpoints", "Flux", "GroupShares", "LengthQuantile", "QueryErrors"),
-        *("QueryTotal", "TripCount", "UniformityCosts"),
+        *("QueryTotal", "ShadowQuantile", "ShadowSums", "TripCount", "UniformityCosts"),
     },
 }
 
@@ -56,7 +59,7 @@ def offences(path: Path) -> list[str]:
 
 def guarded() -> list[Path]:
     """Mechanisms, and the steps of theirs that stand in other rooms."""
-    steps = [HOUSE / "partition" / f"{name}.py" for name in ("quadtree", "hilbert", "regions")]
+    steps = [HOUSE / "partition" / f"{name}.py" for name in ("quadtree", "hilbert", "lattice", "regions")]
     return [*steps, *(HOUSE / "consistency").rglob("*.py"), *(HOUSE / "mechanisms").rglob("*.py")]
 
 

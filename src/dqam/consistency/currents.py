@@ -1,44 +1,20 @@
 """Current-consistent inference: the histogram closest to what was measured whose answers all grow with the rectangle.
 
-In endpoints a, vertical edges v and horizontal edges h, a histogram is *current-consistent* if there are currents y on
-vertical and z on horizontal edges with
-
-    |y| <= v/2,   |y_east - y_west - (h_north - h_south)/2| <= a,
-    |z| <= h/2,   |z_north - z_south - (v_east - v_west)/2| <= a
-
-in every cell, where what is beyond the grid is 0. Added up along a strip of a row, the first line says that the strip's
-`gain` (see `SpatialHistogram.is_monotone`) is not negative in either direction; the second says so for columns. So
-current-consistent histograms are monotone. The converse holds where a, v and h are not negative. In a row, the bounds
-on y and on its differences are a chain of intervals: y can be chosen unless the least value that some edge to the left
-allows is above the greatest that this edge allows, and that is a strip with a negative gain. Trips that come to every
-rectangle at most once are in the cone, and the cone is closed under sums and scaling.
-
-`fit` minimises a sum of weighted squares over the cone with a given sum of a. It walks to the saddle point of
-
-    min over (a, v, h, y, z), max over multipliers:   squares + <differences, r> + <a, c> + total * (n - sum of a)
-
-with the over-relaxed primal-dual method of Chambolle, Pock and Condat. |y| <= v/2 is kept by the primal step, which is
-a projection in the plane; (r, c) is kept in the polar cone c <= -|r| by the dual step. The differences touch only
-(v, h, y, z) and c only a, so these two blocks have steps of their own, which are balanced as the walk goes on. One step
-is one sweep over the rows that reads and writes every number once.
-
-Multipliers in the polar cone give a lower bound of what any consistent histogram can reach, and `repair` makes any
-iterate consistent. Their difference, the duality gap, is what ends the walk: it bounds the distance to the optimum.
-Inside, edges have a border of zeros: v and y are rows x (columns + 1), h and z are (rows + 1) x columns.
+`dqam.consistency.cone` says what current-consistent histograms are, and why these are the monotone ones. Among those
+with a given sum of endpoints, `fit` finds the one with the least weighted squares off what was measured: cells and
+edges, and if there are any, sums by region and answers. `dqam.consistency.descent` walks there until it can prove that
+the optimum is near; in the end `repair` makes what it found exactly consistent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from math import sqrt
-from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from dqam.consistency.cone import bordered, repair
+from dqam.consistency.descent import Problem, State, descend, set_out
 from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.histogram import SpatialHistogram
@@ -46,11 +22,6 @@ from dqam.partition.regions import Partition, coverage
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Fields = tuple[Floats, ...]
-
-RELAXATION = 1.9  # of a step; below 2
-CHECK = 40  # steps between two looks at the gap
-FAST = {"reassoc", "contract", "nsz"}  # sums in any order, so that loops are vectorised; no infinities are assumed away
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,21 +66,6 @@ class Answers:
 
 
 @dataclass(frozen=True, eq=False)
-class Repaired:
-    """Numbers in the cone, exactly. y has the shape of `vertical`, z that of `horizontal`.
-
-    raised  how much endpoints had to be raised in all, as a share of the total, before all was scaled back
-    """
-
-    endpoints: Floats
-    vertical: Floats
-    horizontal: Floats
-    y: Floats
-    z: Floats
-    raised: float
-
-
-@dataclass(frozen=True, eq=False)
 class Fit:
     """The consistent histogram found, and how good it is.
 
@@ -133,27 +89,6 @@ class Fit:
     def gap(self) -> float:
         """objective - bound: at least the weighted squared distance from here to the optimum."""
         return self.objective - self.bound
-
-
-class State(NamedTuple):
-    """Where a walk stands: a later `fit` of the same grid may start here."""
-
-    numbers: Fields  # a, v, h, y, z
-    multipliers: Fields  # r and c of rows, r and c of columns
-    total: float  # multiplier of the sum of a
-    measured: Floats  # multipliers of region sums and then of answers
-    pace: tuple[float, float]  # how much longer dual steps are than primal ones, beyond what weights say: a, edges
-
-
-class Steps(NamedTuple):
-    """Step lengths, of the shape of what they are for; a current's is half its edge's."""
-
-    endpoints: Floats
-    vertical: Floats
-    horizontal: Floats
-    differences: Floats
-    bounds: Floats
-    total: float
 
 
 def project(histogram: SpatialHistogram, total: float, edge_weight: float = 1e-4) -> SpatialHistogram:
@@ -181,292 +116,42 @@ def fit(
     """
     if not (np.isfinite(total) and total >= 0):
         raise InputError(f"The total of a consistent histogram is 0 or more; got {total}.")
-    problem = _Problem(grid, float(total), cells, regions, answers)
-    return _walk(problem, _set_out(problem, start), tolerance, most_steps)
-
-
-def repair(endpoints: Floats, vertical: Floats, horizontal: Floats, y: Floats, z: Floats, total: float) -> Repaired:
-    """Nearly consistent numbers made consistent: currents clipped to their bounds, endpoints raised to what they need,
-    and all scaled to `total`.
-
-    The result is a multiple of a power of two u so large that the sum of all numbers is below 2^52 u. Sums of it in
-    any order, and with them answers and `is_monotone`, have no rounding errors. Rounded to it (edges down to multiples
-    of 2u, currents towards 0), a cell's need grows by less than 5u; so all is scaled to 8u a cell below the total, and
-    what is missing is given to endpoints, which never harms. A total that is not a multiple of u is rounded to one.
-    """
-    if not (np.isfinite(total) and total >= 0):
-        raise InputError(f"The total of a consistent histogram is 0 or more; got {total}.")
-    a = np.array(endpoints, np.float64)
-    v, y = _bordered(vertical, 1), _bordered(y, 1)
-    h, z = _bordered(horizontal, 0), _bordered(z, 0)
-    raised = _raise(a, v, h, y, z)
-    if total == 0:
-        a, v, h, y, z = (np.zeros_like(part) for part in (a, v, h, y, z))
-        return Repaired(a, v[:, 1:-1], h[1:-1], y[:, 1:-1], z[1:-1], 0.0)
-    mass = a.sum()
-    if mass == 0:
-        a[:], mass = 1.0, a.size
-    unit = 2.0 ** (np.floor(np.log2(total * (1 + 2 * (v.sum() + h.sum()) / mass))) - 51)
-    scale = max(total - 8 * unit * a.size, 0) / mass
-    v, h = (2 * unit * np.floor(part * (scale / (2 * unit))) for part in (v, h))
-    y, z = (
-        unit * np.trunc(np.clip(part * (scale / unit), -edges / (2 * unit), edges / (2 * unit)))
-        for part, edges in ((y, v), (z, h))
-    )
-    a = unit * np.rint(a * (scale / unit))
-    _raise(a, v, h, y, z)
-    missing = np.rint(total / unit) - (a / unit).sum()
-    a += unit * (missing // a.size)
-    a.flat[a.argmax()] += unit * (missing % a.size)
-    return Repaired(a, v[:, 1:-1], h[1:-1], y[:, 1:-1], z[1:-1], raised / total)
-
-
-def excess(endpoints: Floats, vertical: Floats, horizontal: Floats, y: Floats, z: Floats) -> float:
-    """The most by which an inequality of the cone is violated; at most 0 in the cone."""
-    v, y, h, z = _bordered(vertical, 1), _bordered(y, 1), _bordered(horizontal, 0), _bordered(z, 0)
-    along = np.abs(np.diff(y, axis=1) - np.diff(h, axis=0) / 2) - endpoints
-    across = np.abs(np.diff(z, axis=0) - np.diff(v, axis=1) / 2) - endpoints
-    return float(max(along.max(), across.max(), (np.abs(y) - v / 2).max(), (np.abs(z) - h / 2).max()))
-
-
-def find_currents(endpoints: Floats, vertical: Floats, horizontal: Floats) -> tuple[Floats, Floats]:
-    """Currents (y, z) that prove consistency, if there are any, and an attempt at them if not; in linear time.
-
-    From west to east, the values of y that can be reached are an interval; back from the east each y is chosen in its
-    interval as close to 0 as the one before allows. Where an interval is empty its middle is taken.
-    """
-    a, v, h = np.asarray(endpoints, np.float64), _bordered(vertical, 1), _bordered(horizontal, 0)
-    y, z = np.zeros_like(v), np.zeros(h.T.shape)
-    _chain(a, v, np.diff(h, axis=0) / 2, y)
-    _chain(np.ascontiguousarray(a.T), np.ascontiguousarray(h.T), np.ascontiguousarray(np.diff(v, axis=1).T) / 2, z)
-    return y[:, 1:-1].copy(), np.ascontiguousarray(z.T[1:-1])
-
-
-class _Problem:
-    """What is minimised, as arrays: targets and doubled weights of a, v and h; rows of measurements with theirs."""
-
-    def __init__(
-        self, grid: Grid, total: float, cells: Cells, regions: RegionSums | None, answers: Answers | None
-    ) -> None:
-        self.grid, self.total = grid, total
-        rows, columns = grid.shape
-        shapes = ((rows, columns), (rows, columns - 1), (rows - 1, columns))
-        names = ("endpoints", "vertical", "horizontal")
-        targets = [_checked(part, shape, name) for part, shape, name in zip(_parts(cells), shapes, names, strict=True)]
-        self.targets = targets[0], _bordered(targets[1], 1), _bordered(targets[2], 0)
-        self.doubled = tuple(
-            _doubled(weights, shape, targets.shape, f"weights of {name}")
-            for weights, shape, targets, name in zip(_weights(cells), shapes, self.targets, names, strict=True)
-        )
-        self.base = tuple(weight * target for weight, target in zip(self.doubled, self.targets, strict=True))
-        self.labels = np.zeros((0, columns), np.int32)
-        self.regions = 0
-        self.rectangles = np.zeros((0, 4), np.int64)
-        counts, weights = [np.zeros(0)], [np.zeros(0)]
-        if regions is not None:
-            size = len(regions.partition)
-            if (regions.partition.rows, regions.partition.columns) != grid.shape:
-                raise InputError(f"The partition is not of {grid}.")
-            self.labels, self.regions = regions.partition.labels, size
-            for part, weight, name in zip(_parts(regions), _weights(regions), names, strict=True):
-                counts.append(_checked(part, (size,), f"{name} by region"))
-                weights.append(_positive(weight, (size,), f"weights of {name} by region"))
-        if answers is not None:
-            coverage(answers.rectangles, rows, columns)
-            self.rectangles = np.ascontiguousarray(answers.rectangles, np.int64)
-            counts.append(_checked(answers.counts, (len(self.rectangles),), "counts"))
-            weights.append(_positive(answers.weights, (len(self.rectangles),), "weights of answers"))
-        self.counts, self.weights = np.concatenate(counts), np.concatenate(weights)
-
-    def measure(self, numbers: Fields) -> Floats:
-        """Region sums and answers."""
-        measured = np.zeros(len(self.counts))
-        if self.regions:
-            _sum_regions(self.labels, *numbers[:3], measured[: 3 * self.regions].reshape(3, self.regions))
-        if len(self.rectangles):
-            _answer(self.rectangles, *numbers[:3], measured[3 * self.regions :])
-        return measured
-
-    def pull(self, multipliers: Floats) -> Fields:
-        """Where targets and measurements pull a, v and h: the negative gradient without the quadratic terms."""
-        if not len(multipliers):
-            return self.base
-        pull = tuple(part.copy() for part in self.base)
-        if self.regions:
-            _spread_regions(self.labels, multipliers[: 3 * self.regions].reshape(3, self.regions), *pull)
-        if len(self.rectangles):
-            _spread_answers(self.rectangles, multipliers[3 * self.regions :], *pull)
-        return pull
-
-    def steps(self, pace: tuple[float, float]) -> tuple[Steps, Floats]:
-        """Step lengths for the cone and for the measurements, which share the unit evenly where there are any.
-
-        By the rule of Pock and Chambolle: with any scales C of columns and R of rows, C / (sum of R |K|) over a column
-        and R / (sum of C |K|) over a row are short enough. Endpoints have C^2 = 1 / weight, edges C^2 = 1 / the root
-        of both weights around, the lesser of two cells; rows have 1 / C of their cell.
-        """
-        ours = 0.5 if len(self.counts) else 1.0
-        a, wide = self.scales
-        mean = float(np.sqrt((a**2).mean()))
-        rate = 1 / wide
-        steps = Steps(
-            endpoints=(ours / pace[0]) * a**2 / (2 + a / mean),
-            vertical=_bordered(
-                (2 * ours / pace[1]) * np.minimum(wide[:, 1:], wide[:, :-1]) / (rate[:, 1:] + rate[:, :-1]), 1
-            ),
-            horizontal=_bordered((2 * ours / pace[1]) * np.minimum(wide[1:], wide[:-1]) / (rate[1:] + rate[:-1]), 0),
-            differences=(pace[1] / 3) * rate**2,
-            bounds=pace[0] / a**2,
-            total=pace[0] / (mean * float(a.sum())),
-        )
-        return steps, self._measured_steps(steps) if len(self.counts) else np.zeros(0)
-
-    @cached_property
-    def scales(self) -> tuple[Floats, Floats]:
-        """How far endpoints, and the edges around a cell, can be expected to move."""
-        of_a, of_v, of_h = self.doubled
-        weights, edges = (
-            v[:, 1:] + v[:, :-1] + h[1:] + h[:-1]
-            for v, h in (
-                (_bordered(of_v[:, 1:-1], 1), _bordered(of_h[1:-1], 0)),
-                (_bordered(np.ones_like(of_v[:, 1:-1]), 1), _bordered(np.ones_like(of_h[1:-1]), 0)),
-            )
-        )
-        around = np.where(edges > 0, weights / np.maximum(edges, 1), of_a)  # a grid of one cell has no edges
-        return np.sqrt(2 / of_a), (of_a * around / 4) ** -0.25
-
-    def _measured_steps(self, steps: Steps) -> Floats:
-        """One over each row's squared norm, and all alike over the norm of the rows together, found by iteration."""
-        lengths = steps[:3]
-        squares = self.measure(lengths)
-        if len(self.rectangles):
-            halves = (lengths[0], lengths[1] / 2, lengths[2] / 2)  # half an edge counts: a quarter of its step
-            _answer(self.rectangles, *halves, squares[3 * self.regions :])
-        row = np.sqrt(1 / np.maximum(squares, 1e-100))
-        some = np.ones(len(row))
-        norm = 1.0
-        for _ in range(30 if len(self.rectangles) else 0):
-            spread = tuple(
-                (base - part) * length
-                for base, part, length in zip(self.base, self.pull(row * some), lengths, strict=True)
-            )
-            after = row * self.measure(spread)
-            norm = float(np.linalg.norm(after) / np.linalg.norm(some))
-            some = after / np.linalg.norm(after)
-        return row**2 / (2 * max(1.05 * norm, 1.0))
-
-    def objective(self, numbers: Fields) -> float:
-        """The weighted squares."""
-        squares = sum(
-            float((weight * (part - target) ** 2).sum()) / 2
-            for part, target, weight in zip(numbers[:3], self.targets, self.doubled, strict=True)
-        )
-        return squares + float((self.weights * (self.measure(numbers) - self.counts) ** 2).sum())
-
-    def bound(self, multipliers: Fields, measured: Floats) -> float:
-        """The least of the Lagrangian over all numbers with |y| <= v/2, |z| <= h/2 and the right total."""
-        pull = self.pull(measured)
-        least = _least(multipliers, pull, self.base, self.targets, self.doubled, self.total)
-        return float(least - (measured**2 / (4 * self.weights) + measured * self.counts).sum())
-
-
-def _set_out(problem: _Problem, start: Fit | None) -> State:
-    """The state of `start`, or the targets with what currents they allow and multipliers of 0."""
-    if start is not None:
-        if start.histogram.grid != problem.grid:
-            raise InputError(f"A fit on {start.histogram.grid} is no start for one on {problem.grid}.")
-        state = start.state
-        measured = np.zeros(len(problem.counts))
-        if len(state.measured) <= len(measured):
-            measured[: len(state.measured)] = state.measured
-        return State(_copies(state.numbers), _copies(state.multipliers), state.total, measured, state.pace)
-    a, v, h = (np.maximum(part, 0) for part in problem.targets)
-    y, z = find_currents(a, v[:, 1:-1], h[1:-1])
-    a = problem.targets[0] + (problem.total - problem.targets[0].sum()) / a.size
-    multipliers = tuple(np.zeros_like(a) for _ in range(4))
-    numbers = a, v, h, _bordered(y, 1), _bordered(z, 0)
-    return State(numbers, multipliers, 0.0, np.zeros(len(problem.counts)), (0.3, 0.3))  # which did best in trials
-
-
-def _walk(problem: _Problem, state: State, tolerance: float, most_steps: int) -> Fit:
-    """Steps until the gap is closed."""
-    numbers, multipliers, total, measured, pace = state
-    steps, measured_steps = problem.steps(pace)
-    seen = problem.measure(numbers)
-    taken, balance_at = 0, CHECK
-    smallest = 1e-13 * sum(
-        float((base * target).sum()) for base, target in zip(problem.base, problem.targets, strict=True)
-    )
-
-    def walk(count: int, relaxation: float) -> None:
-        nonlocal total, measured, seen, taken
-        taken += count
-        if not len(measured):
-            total = _sweeps(
-                count, numbers, multipliers, problem.base, problem.doubled, steps, total, problem.total, relaxation
-            )
-            return
-        for _ in range(count):
-            pull = problem.pull(measured)
-            total = _sweeps(1, numbers, multipliers, pull, problem.doubled, steps, total, problem.total, relaxation)
-            now = problem.measure(numbers)
-            ahead = seen + (now - seen) * (2 / relaxation)  # the sweep moved by relaxation / 2 of the way ahead
-            to = (measured + measured_steps * (ahead - problem.counts)) / (1 + measured_steps / (2 * problem.weights))
-            measured = measured + relaxation * (to - measured)
-            seen = now
-
-    while True:
-        before = _copies(numbers), _copies(multipliers)
-        walk(1, 1.0)  # not relaxed, so that edges, currents and multipliers are in their cones
-        candidate = _copies(numbers)
-        raised = _raise(*candidate) / problem.total if problem.total else 0.0
-        mass = candidate[0].sum()
-        scale = problem.total / mass if mass else 0.0
-        objective = problem.objective(tuple(part * scale for part in candidate))
-        # no answer may exceed a total of 0: nothing but zeros is consistent then
-        bound = problem.bound(multipliers, measured) if problem.total else objective
-        converged = objective - bound <= tolerance * objective + smallest and raised <= tolerance
-        moved = _moved(steps, numbers, before[0], multipliers, before[1])
-        if converged or taken >= most_steps:
-            break
-        if taken >= balance_at:
-            pace = pace[0] * _turn(*moved[:2]), pace[1] * _turn(*moved[2:])
-            steps, measured_steps = problem.steps(pace)
-            balance_at = 3 * taken // 2
-        walk(CHECK - 1, RELAXATION)
-    a, v, h, y, z = numbers
+    problem = _problem(grid, float(total), cells, regions, answers)
+    if start is not None and start.histogram.grid != grid:
+        raise InputError(f"A fit on {start.histogram.grid} is no start for one on {grid}.")
+    found = descend(problem, set_out(problem, start.state if start else None), tolerance, most_steps)
+    a, v, h, y, z = found.state.numbers
     made = repair(a, v[:, 1:-1], h[1:-1], y[:, 1:-1], z[1:-1], problem.total)
-    sizes = _moved(steps, numbers, [0] * 5, multipliers, [0] * 4)
-    primal, dual = (sqrt(sum(moved[k::2]) / max(sum(sizes[k::2]), 1e-300)) for k in (0, 1))
-    return Fit(
-        SpatialHistogram.from_flux(problem.grid, made.endpoints, made.vertical, made.horizontal),
-        taken, objective, bound, raised, (primal, dual), converged,
-        State(numbers, multipliers, total, measured, pace),
-    )  # fmt: skip
+    return Fit(SpatialHistogram.from_flux(grid, made.endpoints, made.vertical, made.horizontal), *found)
 
 
-def _moved(
-    steps: Steps, numbers: Fields, before: Sequence[Floats | int], multipliers: Fields, ago: Sequence[Floats | int]
-) -> tuple[float, float, float, float]:
-    """Squared distances over step lengths: of endpoints and their multipliers, of edges and currents and theirs."""
-    a, v, h, y, z = ((now - then) ** 2 for now, then in zip(numbers, before, strict=True))
-    r, c, s, d = ((now - then) ** 2 for now, then in zip(multipliers, ago, strict=True))
-    edges = ((v + 2 * y)[:, 1:-1] / steps.vertical[:, 1:-1]).sum() + ((h + 2 * z)[1:-1] / steps.horizontal[1:-1]).sum()
-    return (
-        float((a / steps.endpoints).sum()),
-        float(((c + d) / steps.bounds).sum()),
-        float(edges),
-        float(((r + s) / steps.differences).sum()),
+def _problem(grid: Grid, total: float, cells: Cells, regions: RegionSums | None, answers: Answers | None) -> Problem:
+    """What was measured, checked and put into arrays."""
+    rows, columns = grid.shape
+    shapes = ((rows, columns), (rows, columns - 1), (rows - 1, columns))
+    names = ("endpoints", "vertical", "horizontal")
+    inner = [_checked(part, shape, name) for part, shape, name in zip(_parts(cells), shapes, names, strict=True)]
+    targets = inner[0], bordered(inner[1], 1), bordered(inner[2], 0)
+    doubled = tuple(
+        _doubled(weights, shape, target.shape, f"weights of {name}")
+        for weights, shape, target, name in zip(_weights(cells), shapes, targets, names, strict=True)
     )
-
-
-def _turn(primal: float, dual: float) -> float:
-    """What to multiply a pace by so that both would have moved alike; at most by 30 at once."""
-    return min(max(sqrt(dual / primal), 1 / 30), 30.0) if primal > 0 else 1.0
-
-
-def _copies(of: Fields) -> Fields:
-    return tuple(part.copy() for part in of)
+    labels, size = np.zeros((0, columns), np.int32), 0
+    rectangles = np.zeros((0, 4), np.int64)
+    counts, weights = [np.zeros(0)], [np.zeros(0)]
+    if regions is not None:
+        if (regions.partition.rows, regions.partition.columns) != grid.shape:
+            raise InputError(f"The partition is not of {grid}.")
+        labels, size = regions.partition.labels, len(regions.partition)
+        for part, weight, name in zip(_parts(regions), _weights(regions), names, strict=True):
+            counts.append(_checked(part, (size,), f"{name} by region"))
+            weights.append(_positive(weight, (size,), f"weights of {name} by region"))
+    if answers is not None:
+        coverage(answers.rectangles, rows, columns)
+        rectangles = np.ascontiguousarray(answers.rectangles, np.int64)
+        counts.append(_checked(answers.counts, (len(rectangles),), "counts"))
+        weights.append(_positive(answers.weights, (len(rectangles),), "weights of answers"))
+    return Problem(total, targets, doubled, labels, size, rectangles, np.concatenate(counts), np.concatenate(weights))
 
 
 def _parts(of: Cells | RegionSums) -> tuple[ArrayLike, ...]:
@@ -493,271 +178,10 @@ def _positive(values: ArrayLike, shape: tuple[int, ...], name: str) -> Floats:
     return array
 
 
-def _doubled(weights: ArrayLike, shape: tuple[int, ...], bordered: tuple[int, ...], name: str) -> Floats:
+def _doubled(weights: ArrayLike, shape: tuple[int, ...], outer: tuple[int, ...], name: str) -> Floats:
     """Twice the weights, with 1 on the border, where nothing depends on them."""
-    doubled = np.ones(bordered)
-    border = bordered[0] - shape[0], bordered[1] - shape[1]
-    inner = tuple(slice(wide // 2, size - wide // 2) for wide, size in zip(border, bordered, strict=True))
+    doubled = np.ones(outer)
+    border = outer[0] - shape[0], outer[1] - shape[1]
+    inner = tuple(slice(wide // 2, size - wide // 2) for wide, size in zip(border, outer, strict=True))
     doubled[inner] = 2 * _positive(weights, shape, name)
     return doubled
-
-
-def _bordered(edges: ArrayLike, axis: int) -> Floats:
-    """Edges with zeros beyond the grid."""
-    wide = ((0, 0), (1, 1)) if axis else ((1, 1), (0, 0))
-    return np.pad(np.asarray(edges, np.float64), wide)
-
-
-@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
-def _move_endpoints(a, ahead, c, d, pull, doubled, step, total, share):  # type: ignore[no-untyped-def]
-    """A row of endpoints: the step to the least of its squares, gone twice in `ahead`; the sum of `ahead`."""
-    mass = 0.0
-    for k in range(len(a)):
-        to = (a[k] + step[k] * (pull[k] + total - c[k] - d[k])) / (1 + step[k] * doubled[k])
-        ahead[k] = 2 * to - a[k]
-        mass += ahead[k]
-        a[k] += share * (to - a[k])
-    return mass
-
-
-@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
-def _move_edges(  # type: ignore[no-untyped-def]
-    edges, currents, edges_ahead, currents_ahead, near, far, before, after, pull, doubled, step, share
-):
-    """A row of edges and their currents: a step each and the closest point with |current| <= edge / 2.
-
-    Edges are in the differences of the two cells beside them with 1/2 times near - far, currents with before - after.
-    """
-    for k in range(len(edges)):
-        force = edges[k] + step[k] * (0.5 * (near[k] - far[k]) + pull[k])
-        weight = 1 + step[k] * doubled[k]
-        edge = force / weight
-        current = currents[k] - 0.5 * step[k] * (before[k] - after[k])
-        size = abs(current)
-        ray = (force + size) / (weight + 0.5)
-        ray = ray if ray > 0.0 else 0.0
-        inside = 2 * size <= edge
-        half = -0.5 * ray if current < 0.0 else 0.5 * ray
-        edge = edge if inside else ray
-        current = current if inside else half
-        edges_ahead[k] = 2 * edge - edges[k]
-        currents_ahead[k] = 2 * current - currents[k]
-        edges[k] += share * (edge - edges[k])
-        currents[k] += share * (current - currents[k])
-
-
-@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
-def _move_multipliers(  # type: ignore[no-untyped-def]
-    r, c, current_low, current_high, edge_low, edge_high, endpoints, step, bound_step, share
-):
-    """A row of multipliers: a step and the closest point with c <= -|r|."""
-    for k in range(len(r)):
-        difference = current_high[k] - current_low[k] - 0.5 * (edge_high[k] - edge_low[k])
-        to, bound = r[k] + step[k] * difference, c[k] + bound_step[k] * endpoints[k]
-        size = abs(to)
-        ray = (size * bound_step[k] - bound * step[k]) / (step[k] + bound_step[k])
-        ray = ray if ray > 0.0 else 0.0
-        inside = bound <= -size
-        signed = -ray if to < 0.0 else ray
-        to = to if inside else signed
-        bound = bound if inside else -ray
-        r[k] += share * (to - r[k])
-        c[k] += share * (bound - c[k])
-
-
-@njit(nogil=True, cache=True)
-def _sweeps(count, numbers, multipliers, pull, doubled, steps, total, wanted, share):  # type: ignore[no-untyped-def]
-    """`count` steps in place; `share` is 1 for a plain one. Gives the multiplier of the total.
-
-    Multipliers of a row move as soon as all edges around the row have: their old values are not needed any more.
-    """
-    a, v, h, y, z = numbers
-    r, c, s, d = multipliers
-    rows, columns = a.shape
-    endpoints = np.zeros(columns)
-    beside, beside_currents = np.zeros(columns + 1), np.zeros(columns + 1)
-    south, south_currents = np.zeros(columns), np.zeros(columns)
-    north, north_currents = np.zeros(columns), np.zeros(columns)
-    for _ in range(count):
-        mass = 0.0
-        south[:], south_currents[:] = 0.0, 0.0
-        for i in range(rows):
-            mass += _move_endpoints(
-                a[i], endpoints, c[i], d[i], pull[0][i], doubled[0][i], steps.endpoints[i], total, share
-            )
-            _move_edges(
-                v[i, 1:-1], y[i, 1:-1], beside[1:-1], beside_currents[1:-1], s[i, :-1], s[i, 1:], r[i, :-1], r[i, 1:],
-                pull[1][i, 1:-1], doubled[1][i, 1:-1], steps.vertical[i, 1:-1], share,
-            )  # fmt: skip
-            if i < rows - 1:
-                _move_edges(
-                    h[i + 1], z[i + 1], north, north_currents, r[i], r[i + 1], s[i], s[i + 1],
-                    pull[2][i + 1], doubled[2][i + 1], steps.horizontal[i + 1], share,
-                )  # fmt: skip
-            else:
-                north[:], north_currents[:] = 0.0, 0.0
-            _move_multipliers(
-                r[i], c[i], beside_currents[:-1], beside_currents[1:], south, north, endpoints,
-                steps.differences[i], steps.bounds[i], share,
-            )  # fmt: skip
-            _move_multipliers(
-                s[i], d[i], south_currents, north_currents, beside[:-1], beside[1:], endpoints,
-                steps.differences[i], steps.bounds[i], share,
-            )  # fmt: skip
-            south, north = north, south
-            south_currents, north_currents = north_currents, south_currents
-        total += share * steps.total * (wanted - mass)
-    return total
-
-
-@njit(nogil=True, cache=True)
-def _raise(a, v, h, y, z):  # type: ignore[no-untyped-def]
-    """Clip edges and currents and raise endpoints to what they need, in place; by how much in all."""
-    rows, columns = a.shape
-    for i in range(rows):
-        for j in range(columns + 1):
-            v[i, j] = max(v[i, j], 0.0)
-            y[i, j] = min(max(y[i, j], -v[i, j] / 2), v[i, j] / 2)
-    for i in range(rows + 1):
-        for j in range(columns):
-            h[i, j] = max(h[i, j], 0.0)
-            z[i, j] = min(max(z[i, j], -h[i, j] / 2), h[i, j] / 2)
-    raised = 0.0
-    for i in range(rows):
-        for j in range(columns):
-            along = abs(y[i, j + 1] - y[i, j] - (h[i + 1, j] - h[i, j]) / 2)
-            across = abs(z[i + 1, j] - z[i, j] - (v[i, j + 1] - v[i, j]) / 2)
-            need = max(along, across)
-            if need > a[i, j]:
-                raised += need - a[i, j]
-                a[i, j] = need
-    return raised
-
-
-@njit(nogil=True, cache=True)
-def _chain(a, v, rise, y):  # type: ignore[no-untyped-def]
-    """Currents of each row with |y| <= v/2 and |difference - rise| <= a, where there are any."""
-    rows, columns = a.shape
-    low, high = np.zeros(columns + 1), np.zeros(columns + 1)
-    for i in range(rows):
-        for j in range(columns):
-            half = v[i, j + 1] / 2
-            low[j + 1] = max(low[j] + rise[i, j] - a[i, j], -half)
-            high[j + 1] = min(high[j] + rise[i, j] + a[i, j], half)
-            if low[j + 1] > high[j + 1]:
-                middle = min(max((low[j + 1] + high[j + 1]) / 2, -half), half)
-                low[j + 1] = high[j + 1] = middle
-        for j in range(columns - 1, 0, -1):
-            nearest = min(max(0.0, y[i, j + 1] - rise[i, j] - a[i, j]), y[i, j + 1] - rise[i, j] + a[i, j])
-            y[i, j] = min(max(nearest, low[j]), high[j])
-
-
-@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
-def _least(multipliers, pull, base, targets, doubled, wanted):  # type: ignore[no-untyped-def]
-    """The least of weighted squares plus what the multipliers charge, over edges >= 2 |currents| and a given total."""
-    r, c, s, d = multipliers
-    rows, columns = r.shape
-    mass, give = 0.0, 0.0
-    for i in range(rows):
-        for j in range(columns):
-            mass += (pull[0][i, j] - c[i, j] - d[i, j]) / doubled[0][i, j]
-            give += 1 / doubled[0][i, j]
-    total = (wanted - mass) / give
-    least = 0.0
-    for i in range(rows):
-        for j in range(columns):
-            a = (pull[0][i, j] - c[i, j] - d[i, j] + total) / doubled[0][i, j]
-            cost = base[0][i, j] - pull[0][i, j] + c[i, j] + d[i, j]
-            least += 0.5 * doubled[0][i, j] * (a - targets[0][i, j]) ** 2 + cost * a
-        for j in range(1, columns):
-            gain = 0.5 * (s[i, j - 1] - s[i, j]) + 0.5 * abs(r[i, j - 1] - r[i, j])
-            edge = max((pull[1][i, j] + gain) / doubled[1][i, j], 0.0)
-            cost = base[1][i, j] - pull[1][i, j] - gain
-            least += 0.5 * doubled[1][i, j] * (edge - targets[1][i, j]) ** 2 + cost * edge
-    for i in range(1, rows):
-        for j in range(columns):
-            gain = 0.5 * (r[i - 1, j] - r[i, j]) + 0.5 * abs(s[i - 1, j] - s[i, j])
-            edge = max((pull[2][i, j] + gain) / doubled[2][i, j], 0.0)
-            cost = base[2][i, j] - pull[2][i, j] - gain
-            least += 0.5 * doubled[2][i, j] * (edge - targets[2][i, j]) ** 2 + cost * edge
-    return least
-
-
-@njit(nogil=True, cache=True)
-def _sum_regions(labels, a, v, h, sums):  # type: ignore[no-untyped-def]
-    """Add up endpoints and edges by region."""
-    rows, columns = labels.shape
-    for i in range(rows):
-        for j in range(columns):
-            region = labels[i, j]
-            sums[0, region] += a[i, j]
-            sums[1, region] += v[i, j + 1]
-            sums[2, region] += h[i + 1, j]
-
-
-@njit(nogil=True, cache=True)
-def _spread_regions(labels, multipliers, a, v, h):  # type: ignore[no-untyped-def]
-    """Take what regions charge from what pulls their cells and edges."""
-    rows, columns = labels.shape
-    for i in range(rows):
-        for j in range(columns):
-            region = labels[i, j]
-            a[i, j] -= multipliers[0, region]
-            if j < columns - 1:
-                v[i, j + 1] -= multipliers[1, region]
-            if i < rows - 1:
-                h[i + 1, j] -= multipliers[2, region]
-
-
-@njit(nogil=True, cache=True)
-def _answer(rectangles, a, v, h, answers):  # type: ignore[no-untyped-def]
-    """Endpoints in each rectangle and half the edges on its border, by tables of sums."""
-    rows, columns = a.shape
-    inside = np.zeros((rows + 1, columns + 1))
-    up, along = np.zeros((rows + 1, columns + 1)), np.zeros((rows + 1, columns + 1))
-    for i in range(rows):
-        mass = 0.0
-        for j in range(columns):
-            mass += a[i, j]
-            inside[i + 1, j + 1] = inside[i, j + 1] + mass
-            up[i + 1, j] = up[i, j] + v[i, j]
-            along[i, j + 1] = along[i, j] + h[i, j]
-    for k in range(len(rectangles)):
-        west, south, east, north = rectangles[k]
-        flux = up[north, west] - up[south, west] + up[north, east] - up[south, east]
-        flux += along[south, east] - along[south, west] + along[north, east] - along[north, west]
-        answers[k] = inside[north, east] - inside[north, west] - inside[south, east] + inside[south, west] + flux / 2
-
-
-@njit(nogil=True, cache=True)
-def _spread_answers(rectangles, multipliers, a, v, h):  # type: ignore[no-untyped-def]
-    """Take what answers charge from what pulls the cells inside and the edges on the border."""
-    rows, columns = a.shape
-    inside = np.zeros((rows + 1, columns + 1))
-    up, along = np.zeros((rows + 1, columns + 1)), np.zeros((rows + 1, columns + 1))
-    for k in range(len(rectangles)):
-        west, south, east, north = rectangles[k]
-        charge = multipliers[k]
-        inside[south, west] += charge
-        inside[north, west] -= charge
-        inside[south, east] -= charge
-        inside[north, east] += charge
-        for side in (west, east):
-            up[south, side] += charge / 2
-            up[north, side] -= charge / 2
-        for side in (south, north):
-            along[side, west] += charge / 2
-            along[side, east] -= charge / 2
-    for i in range(rows):
-        mass, flux = 0.0, 0.0
-        for j in range(columns):
-            mass += inside[i, j]
-            flux += along[i, j]
-            a[i, j] -= mass
-            if i > 0:
-                h[i, j] -= flux
-            if j > 0:
-                v[i, j] -= up[i, j]
-        for j in range(columns + 1):
-            inside[i + 1, j] += inside[i, j]
-            up[i + 1, j] += up[i, j]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dqam.evaluate.printed import PRINTED, Exact, printed_partition
 from dqam.grid import Grid
 from dqam.histogram import SpatialHistogram, spread_mass
-from dqam.mechanisms import MECHANISMS
+from dqam.mechanisms import MECHANISMS, flux
 from dqam.mechanisms import Mechanism as Synthesizer
 from dqam.mechanisms.dawa import Dawa
 from dqam.mechanisms.dqam import Dqam
@@ -27,6 +27,7 @@ from dqam.mechanisms.prish import Prish
 from dqam.mechanisms.uniform import Uniform
 from dqam.partition.buckets import L1Buckets
 from dqam.partition.hilbert import hilbert_order
+from dqam.partition.lattice import Lattice
 from dqam.partition.privtree import PrivTree
 from dqam.partition.quadtree import grow_quadtree
 from dqam.partition.regions import Partition
@@ -37,6 +38,7 @@ from dqam.privacy.noise import SeededNoise
 from dqam.statistics import (
     FLUX,
     MASS,
+    SHADOW,
     CellShares,
     DistinctCounts,
     Endpoints,
@@ -47,6 +49,8 @@ from dqam.statistics import (
     QueryTotal,
     Records,
     Scores,
+    ShadowQuantile,
+    ShadowSums,
     Statistic,
     TripCount,
     UniformityCosts,
@@ -110,6 +114,10 @@ def _lengths(curator: Curator, budget: Budget) -> str:
     return str(curator.select(LengthQuantile(np.array([0, 2, 4, 8, 16, 32, 63]), Fraction(3, 4)), budget))
 
 
+def _shadow_sizes(curator: Curator, budget: Budget) -> str:
+    return str(curator.select(ShadowQuantile(np.array([1, 2, 4, 8, 16, 32]), Fraction(3, 4), LATTICE, 3), budget))
+
+
 def _by_person(epsilon: Fraction) -> Mechanism:
     """The first twelve trips are one person's, the rest another's."""
 
@@ -137,6 +145,7 @@ WHOLE = {  # for whole mechanisms, which take longer to run
 }
 PERSONS = {"a person with three trips": _crowds(2.5, 12, 15)}
 
+LATTICE = Lattice.even(GRID, 4)
 FINE = Grid(GRID.bounds, 256, 256)  # the more levels, the more it tells
 TWO = {"two trips in one cell + another": _crowds(0.01, 2, 3)}
 
@@ -248,8 +257,13 @@ def _uncapped(records: Records, noise: SeededNoise, epsilon: Fraction) -> Any:
     return noise.laplace(Flux(QUARTERS, 2**20).of(records), CAP * FLUX / epsilon)
 
 
+def _uncapped_shadows(records: Records, noise: SeededNoise, epsilon: Fraction) -> Any:
+    return noise.laplace(ShadowSums(LATTICE, 2**16, 3).of(records), CAP * SHADOW / epsilon)
+
+
 # with rounds and trees even for the few trips of an audit, where they would spread trips evenly of their own accord
 WHOLE_MECHANISMS: dict[str, Synthesizer] = {
+    "flux": flux.Flux(side=3, least=0),
     "uniform": Uniform(),
     "laplace": Laplace(least=0),
     "mwem": Mwem(rounds=3, least=0),
@@ -263,7 +277,9 @@ AUDITED: dict[str, Audited] = {
 } | {
     "count": Audited("the number of trips with discrete Laplace noise", _asks(lambda c, b: c.measure(TripCount(), b))),
     "endpoints": Audited("endpoints by quarter", _asks(lambda c, b: c.measure(Endpoints(QUARTERS), b))),
-    "flux": Audited("flux by quarter, capped", _asks(lambda c, b: c.measure(Flux(QUARTERS, CAP), b))),
+    "crossings": Audited("crossings by quarter, capped", _asks(lambda c, b: c.measure(Flux(QUARTERS, CAP), b))),
+    "shadows": Audited("shadows on a lattice, capped", _asks(lambda c, b: c.measure(ShadowSums(LATTICE, CAP, 3), b))),
+    "shadow-sizes": Audited("a quantile of the sizes of shadows", _asks(_shadow_sizes)),
     "shares": Audited("cell shares", _asks(lambda c, b: c.measure(CellShares(), b))),
     "costs": Audited("uniformity costs", _asks(lambda c, b: c.measure(UniformityCosts(QUARTERS.regions), b))),
     "groups": Audited("cell shares by quarter", _asks(lambda c, b: c.measure(GroupShares(QUARTERS.labels), b))),
@@ -278,6 +294,7 @@ AUDITED: dict[str, Audited] = {
         "half the noise", _peeks(lambda r, n, e: n.laplace(TripCount().of(r), 1 / (2 * e))), sound=False
     ),
     "fault-no-cap": Audited("flux without its cap", _peeks(_uncapped), sound=False),
+    "fault-no-shadow-cap": Audited("shadows without their cap", _peeks(_uncapped_shadows), sound=False),
     "fault-exact-n": Audited("the exact number of trips used", _peeks(_exact_total), sound=False),
     "fault-printed-quadtree": Audited(
         "the quadtree as printed, eps1 at every level", _printed_quadtree, sound=False, pairs=TWO

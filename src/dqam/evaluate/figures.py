@@ -19,6 +19,7 @@ from dqam.files import replacing
 from dqam.mechanisms import MECHANISMS
 
 COLOURS = {
+    "flux": "#c2185b",
     "dqam": "#d95f02",  # orange, green and blue as in the paper
     "prish": "#1b9e77",
     "mwem": "#3268b8",
@@ -28,8 +29,8 @@ COLOURS = {
     EXACT: "#111111",
     START: "#7f7f7f",
 }
-OTHERS = ("#c2185b", "#00838f", "#5d4037", "#6a8f00", "#455a64")
-MARKERS = {"dqam": "o", "prish": "s", "mwem": "^", "dawa": "D", "laplace": "v", "uniform": ""}
+OTHERS = ("#00838f", "#5d4037", "#6a8f00", "#455a64")
+MARKERS = {"flux": "*", "dqam": "o", "prish": "s", "mwem": "^", "dawa": "D", "laplace": "v", "uniform": ""}
 PAPER_SECONDS = ({1_000: 3600.0, 1_000_000: 10.0}, {1_000: 1500.0, 1_000_000: 8.0})  # skewed, near uniform; about
 PAPER_POINTS = {"prish-printed": 14.0654, "dqam-printed": 1.901}  # at 8,000 queries and eps = 0.01
 HEADER = ("protocol", "data", "trips", "resolution", "queries", "epsilon", "mechanism", "measure")

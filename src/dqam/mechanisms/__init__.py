@@ -17,6 +17,7 @@ from dqam.errors import InputError
 from dqam.histogram import SpatialHistogram
 from dqam.mechanisms.dawa import Dawa
 from dqam.mechanisms.dqam import Dqam
+from dqam.mechanisms.flux import Flux
 from dqam.mechanisms.laplace import Laplace
 from dqam.mechanisms.mwem import Mwem
 from dqam.mechanisms.prish import Prish
@@ -44,7 +45,7 @@ class Known:
     make: Callable[[], Mechanism] | None
     data_aware: bool = False
     query_aware: bool = False
-    consistent: str = ""  # every edge at most both its faces: by a greedy rule, or optimally
+    consistent: str = ""  # every edge at most both its faces, by a greedy rule or optimally; or all answers monotone
 
     @property
     def publishable(self) -> bool:
@@ -53,6 +54,9 @@ class Known:
 
 
 MECHANISMS: dict[str, Known] = {
+    "flux": Known(
+        "Flux: shadows of trips on a lattice, answers that grow with the area", Flux, False, True, "monotone"
+    ),
     "uniform": Known("trips spread evenly: the floor", Uniform, query_aware=True, consistent="optimal"),
     "laplace": Known("LM: noise on every cell", Laplace, query_aware=True),
     "mwem": Known("MWEM: cells in the worst query reweighted", Mwem, query_aware=True),

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dqam.errors import InputError
 from dqam.histogram import SpatialHistogram
-from dqam.mechanisms.uniform import measure_size, spread, spread_evenly
+from dqam.mechanisms.uniform import LOOK, measure_size, spread, spread_evenly
 from dqam.partition.buckets import MOST_CELLS, L1Buckets
 from dqam.partition.hilbert import hilbert_order
 from dqam.privacy.budget import Budget, parse_epsilon
@@ -62,7 +62,7 @@ class Dawa:
         if cells > MOST_CELLS:
             raise InputError(f"DAWA takes at most {MOST_CELLS:,} cells; got {cells:,}. Use a lower resolution.")
         least = 120 + math.sqrt(cells) / 3 if self.least is None else self.least
-        size = measure_size(curator, queries, budget, least, poor=0)  # buckets need all that is left
+        size = measure_size(curator, queries, budget, least, share=lambda _: LOOK)  # buckets need all that is left
         even = spread_evenly(curator.grid, size)
         if not size.enough:
             return even

@@ -9,6 +9,7 @@ once. For a constant density all faces are equal and all edges are equal.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -28,6 +29,7 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 LOOK = Fraction(1, 5)  # of the budget, to see how much there is to measure
+POOR = 400.0  # worth below which it is looked at twice
 DOUBT = 0.3  # by how much of itself the guess at the mean answer may be wrong
 
 
@@ -47,22 +49,35 @@ class Size:
     enough: bool = True
 
 
-def measure_size(
-    curator: Curator, queries: Integers, budget: Budget, least: float = np.inf, poor: float = 400.0
-) -> Size:
-    """The size of the data set, for a fifth of `budget`; two where the worth is below `poor`, all where below `least`.
+def two_looks(worth: float) -> Fraction:
+    """A fifth of the budget for the size, or two where there is little to see anyway."""
+    return 2 * LOOK if worth < POOR else LOOK
 
-    A mechanism whose size is not `enough` has spent everything on it and should spread the trips evenly.
+
+def measure_size(
+    curator: Curator,
+    queries: Integers,
+    budget: Budget,
+    least: float = np.inf,
+    first: Fraction = LOOK,
+    share: Callable[[float], Fraction] = two_looks,
+) -> Size:
+    """The size of the data set, for `first` of `budget`, and up to `share` of it by the worth that this look finds.
+
+    Where the worth, after any look, is below `least`, the size is not `enough`: all that is left goes into it, and a
+    mechanism should spread the trips evenly.
     """
     if not len(queries):
         raise InputError("A mechanism needs at least one query to be good at; got none.")
     epsilon, covers = budget.left, cover(curator.grid, queries)
-    looks = [_look(curator, queries, budget, epsilon * LOOK)]
+    looks = [_look(curator, queries, budget, epsilon * first)]
     size = _sized(curator, covers, looks, epsilon)
-    enough = size.worth >= least
-    if not enough or size.worth < poor:
-        looks.append(_look(curator, queries, budget, epsilon * LOOK if enough else budget.left))
-        size = replace(_sized(curator, covers, looks, epsilon), enough=enough)
+    if size.worth >= least and share(size.worth) > first:
+        looks.append(_look(curator, queries, budget, epsilon * (share(size.worth) - first)))
+        size = _sized(curator, covers, looks, epsilon)
+    if size.worth < least:
+        looks.append(_look(curator, queries, budget, budget.left))
+        size = replace(_sized(curator, covers, looks, epsilon), enough=False)
     return size
 
 

@@ -1,0 +1,190 @@
+"""Flux: endpoints and crossings of shadows on a lattice, made consistent, and spread over the grid.
+
+1. How many trips there are and the mean answer; with them the worth w = trips * eps, which all rules below follow.
+2. A lattice of so many cells that noise and coarseness are of one size.
+3. One measurement: the shadows of all trips (`dqam.shadows`) on that lattice, each capped. A shadow answers rectangles
+   as its trip does, once, so that what trips count twice has mostly gone before any noise is drawn.
+4. Edges are scaled so that the mean answer is right: what caps cut off is put back where there is flux.
+5. The fit: of all histograms whose answers grow with the rectangle, and are 0 to n, the closest to what was measured,
+   by numbers (where there is noise) and by answers (where real trips are not consistent).
+6. The lattice is refined to the grid, which keeps it consistent, and rounding errors are repaired.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dqam.consistency.cone import find_currents, repair
+from dqam.consistency.currents import Answers, Cells, fit
+from dqam.errors import InputError
+from dqam.histogram import SpatialHistogram
+from dqam.mechanisms.uniform import Size, consistent, measure_size, spread_evenly
+from dqam.partition.lattice import Floats, Integers, Lattice, Parts
+from dqam.privacy.budget import Budget
+from dqam.privacy.curator import Curator
+from dqam.statistics import SHADOW, ShadowQuantile, ShadowSums
+
+ENDPOINT_WEIGHT = 3  # how much better endpoints are measured than crossings
+GLANCE = Fraction(1, 20)  # of the budget, for a first look at the size
+MOST_SIDE = 48  # of the lattice: shadows on finer ones cost more and gain little
+WELL_KNOWN = 1_000.0  # worth from which the cap is measured
+CAP = Fraction(1, 25)  # of what is left for it
+ASKED = 2_000  # queries whose answers the fit tries to keep
+TRUST = 0.01  # in these answers, against the numbers
+RICH = 5_000.0  # worth from which no one would mistake trips for evenly spread
+BLANKS = 4  # fits to noise alone
+STEPS, NEAR = 4_000, 1e-3  # of the fit
+
+
+def size_share(worth: float) -> Fraction:
+    """Of the budget, for the number of trips and the mean answer: half where there is little, a twentieth where much.
+
+    >>> [float(size_share(worth)) for worth in (100, 1_000, 10_000, 1e6)]
+    [0.5, 0.25, 0.13, 0.05]
+    """
+    return max(GLANCE, Fraction(round(100 * min(0.5, 0.25 * (max(worth, 1.0) / 1_000) ** -0.3)), 100))
+
+
+def lattice_side(worth: float) -> int:
+    """Cells along a side of the lattice.
+
+    >>> [lattice_side(worth) for worth in (100, 1_000, 10_000, 1e6)]
+    [5, 9, 20, 48]
+    """
+    return max(5, min(MOST_SIDE, round(0.8 * max(worth, 1.0) ** 0.35)))
+
+
+def cap_quantile(worth: float) -> Fraction:
+    """Which share of the trips is below the cap: few where noise is what matters, nearly all where bias is.
+
+    >>> [float(cap_quantile(worth)) for worth in (1_000, 3_000, 1e5)]
+    [0.7, 0.84, 0.97]
+    """
+    return Fraction(round(100 * min(0.97, 0.7 + 0.3 * np.log10(max(worth, 1_000.0) / 1_000))), 100)
+
+
+@dataclass(frozen=True)
+class Flux:
+    """Flux. What is not given follows from the worth w = trips * eps.
+
+    side   of the lattice, in cells
+    least  worth below which trips are spread evenly
+    """
+
+    side: int | None = None
+    least: float = 60.0
+
+    def __post_init__(self) -> None:
+        if self.side is not None and self.side < 1:
+            raise InputError(f"A lattice has 1 or more cells along a side; got {self.side}.")
+
+    def synthesize(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> SpatialHistogram:
+        """Spend all of `budget`."""
+        grid = curator.grid
+        size = measure_size(curator, queries, budget, self.least, GLANCE, size_share)
+        if not size.enough:
+            return exactly(consistent(spread_evenly(grid, size), size), size.trips)
+        lattice = Lattice.even(grid, self.side or lattice_side(size.worth))
+        cap = _cap(curator, lattice, size.worth, budget)
+        noise = cap * curator.unit.max_trips / float(budget.left)
+        sums = curator.measure(ShadowSums(lattice, cap, ENDPOINT_WEIGHT), budget) / SHADOW
+        some = lattice.snap(queries[:: max(1, len(queries) // ASKED)])
+        measured = calibrated(lattice, lattice.parts(sums / _weights(lattice)), size)
+        fitted = fit_shadows(lattice, measured, size.trips, some)
+        if size.worth < RICH:
+            fitted = drawn_to_even(lattice, measured, fitted, size, noise, some)
+        return exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*fitted)), size.trips)
+
+
+def _cap(curator: Curator, lattice: Lattice, worth: float, budget: Budget) -> int:
+    """The cap on a shadow's size: a guess (half a side long) or, where that can be known, a quantile."""
+    guess = ENDPOINT_WEIGHT + max(lattice.shape) / 2
+    if worth < WELL_KNOWN:
+        return max(1, round(guess))
+    caps = np.unique(np.rint(np.geomspace(ENDPOINT_WEIGHT, 6 * guess, 40)).astype(np.int64))
+    scores = ShadowQuantile(caps, cap_quantile(worth), lattice, ENDPOINT_WEIGHT)
+    return int(caps[curator.select(scores, budget, budget.left * CAP)])
+
+
+def calibrated(lattice: Lattice, measured: Parts, size: Size) -> Parts:
+    """Endpoints that add up to the trips, and edges scaled so that the mean answer to the query set is right."""
+    endpoints, vertical, horizontal = measured
+    faces, inner_vertical, inner_horizontal = size.covers
+    factors = lattice.gather(
+        faces,
+        (faces[:, :-1] + faces[:, 1:]) / 2 - inner_vertical,
+        (faces[:-1] + faces[1:]) / 2 - inner_horizontal,
+    )
+    found = float(endpoints.sum())
+    if found > size.trips / 2:
+        endpoints = endpoints * (size.trips / found)
+    else:
+        endpoints = endpoints + (size.trips - found) / endpoints.size
+    flux = float((factors[1] * vertical).sum() + (factors[2] * horizontal).sum())
+    wanted = size.answer - float((factors[0] * endpoints).sum())
+    scale = min(max(wanted / flux, 1 / 3), 3.0) if flux > 0 else 1.0
+    return endpoints, vertical * scale, horizontal * scale
+
+
+def drawn_to_even(
+    lattice: Lattice, measured: Parts, fitted: Parts, size: Size, noise: float, queries: Integers
+) -> Parts:
+    """The fit, drawn to trips spread evenly by as much as its distance to them can be noise.
+
+    Distances are mean squares over the answers to `queries`: D from the fit to the even spread, and N from fits to an
+    even spread with new noise of scale `noise`. All between the two is consistent; the part 1 - N/D of the way is gone.
+    """
+    even = fit_shadows(lattice, even_shadows(lattice, measured, size), size.trips, queries)
+
+    def distance(to: Parts) -> float:
+        a, v, h = (part - flat for part, flat in zip(to, even, strict=True))
+        return float((SpatialHistogram.from_flux(lattice.coarse(), a, v, h).answers(queries) ** 2).mean())
+
+    rng = np.random.default_rng(0)  # as good as any: nothing here is to be hidden
+    flat = np.concatenate([part.ravel() for part in even])
+    blurred = 0.0
+    for _ in range(BLANKS):
+        blank = lattice.parts(flat + rng.laplace(0, noise, len(flat)) / _weights(lattice))
+        blurred += distance(fit_shadows(lattice, calibrated(lattice, blank, size), size.trips, queries)) / BLANKS
+    seen = distance(fitted)
+    keep = max(0.0, 1 - blurred / seen) if seen > 0 else 0.0
+    a, v, h = (flat + keep * (part - flat) for part, flat in zip(fitted, even, strict=True))
+    return a, v, h
+
+
+def even_shadows(lattice: Lattice, measured: Parts, size: Size) -> Parts:
+    """Endpoints by area, and the same flux through every part of a line."""
+    wide, high = np.diff(lattice.east), np.diff(lattice.north)
+    _, vertical, horizontal = measured
+    along, across = np.ones(vertical.shape) * high[:, None], np.ones(horizontal.shape) * wide
+    flux = max(float(vertical.sum() + horizontal.sum()), 0.0) / max(float(along.sum() + across.sum()), 1.0)
+    share = size.trips / float(wide.sum() * high.sum())
+    return calibrated(lattice, (high[:, None] * wide * share, along * flux, across * flux), size)
+
+
+def _weights(lattice: Lattice) -> Floats:
+    """What each number of a lattice was multiplied by."""
+    return np.where(np.arange(lattice.numbers) < lattice.cells, float(ENDPOINT_WEIGHT), 1.0)
+
+
+def fit_shadows(lattice: Lattice, measured: Parts, trips: float, queries: Integers) -> Parts:
+    """The consistent numbers on the lattice closest to `measured`, by themselves and by their answers to `queries`."""
+    coarse, cells = lattice.coarse(), lattice.cells
+    answers = SpatialHistogram.from_flux(coarse, *measured).answers(queries)
+    trust = Answers(queries, answers, TRUST * cells / len(queries))
+    found = fit(
+        coarse, trips, Cells(*measured, 1.0, 1 / cells, 1 / cells), answers=trust, tolerance=NEAR, most_steps=STEPS
+    ).histogram
+    return found.endpoints, found.vertical, found.horizontal
+
+
+def exactly(histogram: SpatialHistogram, trips: float) -> SpatialHistogram:
+    """A consistent histogram without its rounding errors."""
+    parts: Parts = histogram.endpoints, histogram.vertical, histogram.horizontal
+    y, z = find_currents(*parts)
+    made = repair(*parts, y, z, trips)
+    return SpatialHistogram.from_flux(histogram.grid, made.endpoints, made.vertical, made.horizontal)

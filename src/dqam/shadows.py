@@ -1,0 +1,193 @@
+"""Shadows: what is left of a trip when rectangles shall count it once.
+
+A histogram answers a rectangle with the endpoints inside and half the crossings of its border, and a trip that comes
+back to the rectangle is counted again. The shadow of a trip is another set of endpoints and crossings, on the lattice
+cells and lines that the trip passes: those whose answers are closest to 1 where a rectangle meets the trip and to 0
+where not. A part of the way that runs beside another then weighs less than 1, and where weights change there is a part
+of an endpoint.
+
+Closest means least squares over all rectangles of the grid, each as likely as any other, their lines moved to the
+closest line of the lattice. Let phi_i(R) be what a unit of number i adds to the answer of R: 1 for an endpoint in R,
+1/2 for a crossing of its border, else 0. The shadow minimises E[(sum of x_i phi_i(R) - met(R))^2] plus a ridge that
+draws it to the trip itself (half an endpoint at each end, weight 1 for each crossing), with endpoints that add up to 1.
+Where phi_i is not 0 the trip is met, so that E[phi_i met] = E[phi_i]; and E[phi_i phi_j] is a product of two numbers,
+one for columns and one for rows, each a product of counts of lattice lines. So it is a small linear system, with no
+rectangle in it. Loops are cut out first: a rectangle that meets one of them and not the rest of the trip misses it.
+
+It is a function of one trip and of public numbers. Shadows of different trips do not know of each other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dqam.partition.lattice import Integers, Lattice, nearest_line
+from dqam.threads import cores, each_span, spans
+from dqam.walks import Walks
+
+UNIT = 2**16  # of a number of a shadow, in fixed point
+LARGEST = 2**22  # in units; larger ones are cut
+RIDGE = 0.05  # relative to the square of each number
+MOST_VISITS = 128  # of lattice cells; a longer trip is its own shadow
+
+
+class Shadows(NamedTuple):
+    """The shadows of trips, in units of 1 / UNIT.
+
+    offsets  int64[trips + 1]: where each trip begins; a trip that does not count has nothing
+    slots    int32: which number of the lattice: endpoints by cell, then vertical, then horizontal edges
+    values   int32: how much of it
+    """
+
+    offsets: NDArray[np.int64]
+    slots: NDArray[np.int32]
+    values: NDArray[np.int32]
+
+
+def cast(walks: Walks, longest: Integers, lattice: Lattice) -> Shadows:
+    """The shadow of the longest piece of each trip."""
+    cells, pieces = walks.cells, walks.pieces
+    east, north = (np.repeat(np.arange(len(lines) - 1), np.diff(lines)) for lines in (lattice.east, lattice.north))
+    place = (north[:, None] * lattice.shape[1] + east).ravel().astype(np.int32)
+    parts = spans(np.concatenate([[0], np.cumsum(1 + np.diff(walks.visits))]), 4 * cores())
+    counts = each_span(lambda i, j: _count(cells, pieces, longest[i:j], place, lattice.cells), parts)
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))]) if counts else np.zeros(1, np.int64)
+    slots, values = np.zeros(offsets[-1], np.int32), np.zeros(offsets[-1], np.int32)
+    across = [np.bincount(nearest_line(lines)).astype(np.float64) for lines in (lattice.east, lattice.north)]
+    each_span(
+        lambda i, j: _fill(
+            cells, pieces, longest[i:j], place, *lattice.shape, across[0], across[1], offsets[i : j + 1], slots, values
+        ),
+        parts,
+    )
+    for part in (offsets, slots, values):
+        part.flags.writeable = False
+    return Shadows(offsets, slots, values)
+
+
+@njit(nogil=True, cache=True)
+def _lay(cells, start, stop, place, walk, last):  # type: ignore[no-untyped-def]
+    """The lattice cells of a walk, loops cut out, into `walk`; how many. `last` is where each cell was laid last."""
+    visits = 0
+    for visit in range(start, stop):
+        cell = place[cells[visit]]
+        at = last[cell]
+        if at < visits and walk[at] == cell:
+            visits = at + 1
+        else:
+            walk[visits] = cell
+            last[cell] = visits
+            visits += 1
+    return visits
+
+
+@njit(nogil=True, cache=True)
+def _count(cells, pieces, longest, place, places):  # type: ignore[no-untyped-def]
+    """How many numbers each shadow has: one for each visit and each crossing."""
+    walk, last = np.zeros(places, np.int32), np.zeros(places, np.int64)
+    counts = np.zeros(len(longest), np.int64)
+    for trip in range(len(longest)):
+        piece = longest[trip]
+        if piece >= 0:
+            counts[trip] = 2 * _lay(cells, pieces[piece], pieces[piece + 1], place, walk, last) - 1
+    return counts
+
+
+@njit(nogil=True, cache=True)
+def _fill(cells, pieces, longest, place, rows, columns, east, north, offsets, slots, values):  # type: ignore[no-untyped-def]
+    walk, last = np.zeros(rows * columns, np.int32), np.zeros(rows * columns, np.int64)
+    west, south = np.cumsum(east), np.cumsum(north)  # lines up to each
+    kind, x, y = np.zeros((3, 2 * rows * columns), np.int64)
+    square = np.zeros((2 * MOST_VISITS, 2 * MOST_VISITS))
+    wanted, ends = np.zeros((2, 2 * MOST_VISITS))
+    for trip in range(len(longest)):
+        piece = longest[trip]
+        if piece < 0:
+            continue
+        visits = _lay(cells, pieces[piece], pieces[piece + 1], place, walk, last)
+        numbers = 2 * visits - 1
+        slot, value = slots[offsets[trip] : offsets[trip + 1]], values[offsets[trip] : offsets[trip + 1]]
+        for k in range(visits):
+            slot[k] = walk[k]
+            kind[k], x[k], y[k] = 0, walk[k] % columns, walk[k] // columns
+        for k in range(visits - 1):
+            crossing, low = visits + k, min(walk[k], walk[k + 1])
+            x[crossing], y[crossing] = max(x[k], x[k + 1]), max(y[k], y[k + 1])  # the line before the later cell
+            if x[k] != x[k + 1]:
+                kind[crossing] = 1
+                slot[crossing] = rows * columns + low - low // columns
+            else:
+                kind[crossing] = 2
+                slot[crossing] = rows * columns + rows * (columns - 1) + low
+        value[0] += UNIT // 2
+        value[visits - 1] += UNIT // 2
+        value[visits:] = UNIT
+        if 2 < visits <= MOST_VISITS:
+            _expect(numbers, kind, x, y, east, west, north, south, square, wanted)
+            for k in range(numbers):
+                ridge = RIDGE * square[k, k]
+                square[k, k] += ridge
+                wanted[k] += ridge * value[k] / UNIT
+                ends[k] = 1.0 if k < visits else 0.0
+            _solve(square, numbers, wanted, ends)
+            missing = (1.0 - wanted[:visits].sum()) / ends[:visits].sum()
+            for k in range(numbers):
+                exact = (wanted[k] + ends[k] * missing) * UNIT
+                value[k] = int(np.rint(min(max(exact, -LARGEST), LARGEST)))
+
+
+@njit(nogil=True, cache=True)
+def _expect(numbers, kind, x, y, east, west, north, south, square, wanted):  # type: ignore[no-untyped-def]
+    """E[phi_i phi_j], the lower half, and E[phi_i], up to a common factor; kinds are 0 endpoint, 1 and 2 crossings of a
+    line between columns and between rows."""
+    for i in range(numbers):
+        of_i = 1.0 if kind[i] == 0 else 0.5
+        for j in range(i + 1):
+            of_j = 1.0 if kind[j] == 0 else 0.5
+            along = _both(kind[i] == 1, x[i], kind[j] == 1, x[j], east, west)
+            square[i, j] = of_i * of_j * along * _both(kind[i] == 2, y[i], kind[j] == 2, y[j], north, south)
+        wanted[i] = square[i, i] / of_i
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _both(ends, i, also_ends, j, at, up_to):  # type: ignore[no-untyped-def]
+    """In how many intervals of lines number i, which is a line where the interval `ends` or a cell that it holds, and
+    number j are both as they should be. Cell i is between lines i and i + 1; `up_to` counts lines to i and with it."""
+    total = up_to[-1]
+    if ends and also_ends:
+        return at[i] * (total - at[i]) if i == j else at[i] * at[j]
+    if ends:
+        return at[i] * (up_to[j] if j < i else total - up_to[j])
+    if also_ends:
+        return at[j] * (up_to[i] if i < j else total - up_to[i])
+    return up_to[min(i, j)] * (total - up_to[max(i, j)])
+
+
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+def _solve(square, size, first, second):  # type: ignore[no-untyped-def]
+    """Solve for two right sides in place; `square` is positive definite, its lower half becomes its Cholesky factor."""
+    for i in range(size):
+        for j in range(i):
+            dot = 0.0
+            for k in range(j):
+                dot += square[i, k] * square[j, k]
+            square[i, j] = (square[i, j] - dot) / square[j, j]
+        dot = 0.0
+        for k in range(i):
+            dot += square[i, k] * square[i, k]
+        square[i, i] = np.sqrt(square[i, i] - dot)
+        one, two = first[i], second[i]
+        for k in range(i):
+            one -= square[i, k] * first[k]
+            two -= square[i, k] * second[k]
+        first[i], second[i] = one / square[i, i], two / square[i, i]
+    for i in range(size - 1, -1, -1):
+        first[i] /= square[i, i]
+        second[i] /= square[i, i]
+        for k in range(i):
+            first[k] -= square[i, k] * first[i]
+            second[k] -= square[i, k] * second[i]
