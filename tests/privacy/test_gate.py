@@ -8,7 +8,17 @@ import pytest
 import dqam
 
 HOUSE = Path(dqam.__file__).parent
-LIBRARIES = {"__future__", "collections.abc", "dataclasses", "fractions", "functools", "heapq", "math", "typing"}
+LIBRARIES = {
+    "__future__",
+    "collections.abc",
+    "dataclasses",
+    "fractions",
+    "functools",
+    "heapq",
+    "math",
+    "statistics",
+    "typing",
+}
 LIBRARIES |= {"numba", "numpy", "numpy.typing"}
 # what a mechanism may know of the house; whole modules where none of their names leads to a trip
 ROOMS: dict[str, set[str] | None] = {

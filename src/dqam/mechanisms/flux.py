@@ -84,28 +84,104 @@ class Flux:
 
     def synthesize(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> SpatialHistogram:
         """Spend all of `budget`."""
+        return self.estimate(curator, queries, budget).histogram
+
+    def estimate(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> Estimate:
+        """The same with what is needed to tell how far answers may be off."""
         grid = curator.grid
         size = measure_size(curator, queries, budget, self.least, GLANCE, size_share)
         if not size.enough:
-            return exactly(consistent(spread_evenly(grid, size), size), size.trips)
+            return Estimate(exactly(consistent(spread_evenly(grid, size), size), size.trips), size)
         lattice = Lattice.even(grid, self.side or lattice_side(size.worth))
         cap = _cap(curator, lattice, size.worth, budget)
         noise = cap * curator.unit.max_trips / float(budget.left)
         sums = curator.measure(ShadowSums(lattice, cap, ENDPOINT_WEIGHT), budget) / SHADOW
-        some = lattice.snap(queries[:: max(1, len(queries) // ASKED)])
-        measured = calibrated(lattice, lattice.parts(sums / _weights(lattice)), size)
-        fitted = fit_shadows(lattice, measured, size.trips, some)
-        if size.worth < RICH:
-            fitted = drawn_to_even(lattice, measured, fitted, size, noise, some)
-        return exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*fitted)), size.trips)
+        seen = Seen(lattice, noise, lattice.snap(queries[:: max(1, len(queries) // ASKED)]))
+        measured = calibrated(lattice, lattice.parts(sums / seen.weights), size)
+        fitted = seen.fit(measured, size.trips)
+        kept, keep = seen.drawn_to_even(measured, fitted, size) if size.worth < RICH else (fitted, 1.0)
+        histogram = exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*kept)), size.trips)
+        moved = seen.distance(measured, fitted), seen.distance(fitted, kept)
+        return Estimate(histogram, size, seen, kept, keep, *moved)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A histogram, and what is known of how it came about; all of it may be published.
+
+    seen    how the trips were seen; None where they were only counted
+    kept    the numbers on the lattice that the histogram was refined from
+    keep    how much of the distance to an even spread was kept
+    misfit  the mean square distance, in answers, that consistency moved what was measured
+    drawn   and that it was then drawn to an even spread
+    """
+
+    histogram: SpatialHistogram
+    size: Size
+    seen: Seen | None = None
+    kept: Parts | None = None
+    keep: float = 1.0
+    misfit: float = 0.0
+    drawn: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """How trips were seen: on a lattice, with noise of a scale, for queries snapped to the lattice."""
+
+    lattice: Lattice
+    noise: float
+    queries: Integers
+
+    @property
+    def weights(self) -> Floats:
+        """What each number was multiplied by before it was measured."""
+        return np.where(np.arange(self.lattice.numbers) < self.lattice.cells, float(ENDPOINT_WEIGHT), 1.0)
+
+    def fit(self, measured: Parts, trips: float) -> Parts:
+        """The consistent numbers closest to `measured`, by themselves and by their answers to the queries."""
+        coarse, cells = self.lattice.coarse(), self.lattice.cells
+        trust = Answers(self.queries, self._answers(measured), TRUST * cells / len(self.queries))
+        near = Cells(*measured, 1.0, 1 / cells, 1 / cells)
+        found = fit(coarse, trips, near, answers=trust, tolerance=NEAR, most_steps=STEPS).histogram
+        return found.endpoints, found.vertical, found.horizontal
+
+    def again(self, truth: Parts, size: Size, rng: np.random.Generator) -> tuple[Parts, Parts]:
+        """What might be measured, and then fitted, if `truth` were true: with new noise."""
+        flat = np.concatenate([part.ravel() for part in truth])
+        noisy = flat + rng.laplace(0, self.noise, len(flat)) / self.weights
+        measured = calibrated(self.lattice, self.lattice.parts(noisy), size)
+        return measured, self.fit(measured, size.trips)
+
+    def distance(self, one: Parts, other: Parts) -> float:
+        """The mean square difference of the answers to the queries."""
+        return float(((self._answers(one) - self._answers(other)) ** 2).mean())
+
+    def drawn_to_even(self, measured: Parts, fitted: Parts, size: Size) -> tuple[Parts, float]:
+        """The fit, drawn to trips spread evenly by as much as its distance to them can be noise; and what is kept.
+
+        Let D be the distance from the fit to the even spread, and N that of fits to an even spread seen with new noise.
+        All between the two is consistent; the part 1 - N/D of the way is kept.
+        """
+        even = self.fit(even_shadows(self.lattice, measured, size), size.trips)
+        rng = np.random.default_rng(0)  # as good as any: nothing here is to be hidden
+        blurred = [self.distance(self.again(even, size, rng)[1], even) for _ in range(BLANKS)]
+        found = self.distance(fitted, even)
+        keep = max(0.0, 1 - float(np.mean(blurred)) / found) if found > 0 else 0.0
+        a, v, h = (flat + keep * (part - flat) for part, flat in zip(fitted, even, strict=True))
+        return (a, v, h), keep
+
+    def _answers(self, parts: Parts) -> Floats:
+        answers: Floats = SpatialHistogram.from_flux(self.lattice.coarse(), *parts).answers(self.queries)
+        return answers
 
 
 def _cap(curator: Curator, lattice: Lattice, worth: float, budget: Budget) -> int:
     """The cap on a shadow's size: a guess (half a side long) or, where that can be known, a quantile."""
     guess = ENDPOINT_WEIGHT + max(lattice.shape) / 2
     if worth < WELL_KNOWN:
-        return max(1, round(guess))
-    caps = np.unique(np.rint(np.geomspace(ENDPOINT_WEIGHT, 6 * guess, 40)).astype(np.int64))
+        return min(round(guess), 2**16)
+    caps = np.unique(np.rint(np.geomspace(ENDPOINT_WEIGHT, min(6 * guess, 2**16), 40)).astype(np.int64))
     scores = ShadowQuantile(caps, cap_quantile(worth), lattice, ENDPOINT_WEIGHT)
     return int(caps[curator.select(scores, budget, budget.left * CAP)])
 
@@ -130,32 +206,6 @@ def calibrated(lattice: Lattice, measured: Parts, size: Size) -> Parts:
     return endpoints, vertical * scale, horizontal * scale
 
 
-def drawn_to_even(
-    lattice: Lattice, measured: Parts, fitted: Parts, size: Size, noise: float, queries: Integers
-) -> Parts:
-    """The fit, drawn to trips spread evenly by as much as its distance to them can be noise.
-
-    Distances are mean squares over the answers to `queries`: D from the fit to the even spread, and N from fits to an
-    even spread with new noise of scale `noise`. All between the two is consistent; the part 1 - N/D of the way is gone.
-    """
-    even = fit_shadows(lattice, even_shadows(lattice, measured, size), size.trips, queries)
-
-    def distance(to: Parts) -> float:
-        a, v, h = (part - flat for part, flat in zip(to, even, strict=True))
-        return float((SpatialHistogram.from_flux(lattice.coarse(), a, v, h).answers(queries) ** 2).mean())
-
-    rng = np.random.default_rng(0)  # as good as any: nothing here is to be hidden
-    flat = np.concatenate([part.ravel() for part in even])
-    blurred = 0.0
-    for _ in range(BLANKS):
-        blank = lattice.parts(flat + rng.laplace(0, noise, len(flat)) / _weights(lattice))
-        blurred += distance(fit_shadows(lattice, calibrated(lattice, blank, size), size.trips, queries)) / BLANKS
-    seen = distance(fitted)
-    keep = max(0.0, 1 - blurred / seen) if seen > 0 else 0.0
-    a, v, h = (flat + keep * (part - flat) for part, flat in zip(fitted, even, strict=True))
-    return a, v, h
-
-
 def even_shadows(lattice: Lattice, measured: Parts, size: Size) -> Parts:
     """Endpoints by area, and the same flux through every part of a line."""
     wide, high = np.diff(lattice.east), np.diff(lattice.north)
@@ -164,22 +214,6 @@ def even_shadows(lattice: Lattice, measured: Parts, size: Size) -> Parts:
     flux = max(float(vertical.sum() + horizontal.sum()), 0.0) / max(float(along.sum() + across.sum()), 1.0)
     share = size.trips / float(wide.sum() * high.sum())
     return calibrated(lattice, (high[:, None] * wide * share, along * flux, across * flux), size)
-
-
-def _weights(lattice: Lattice) -> Floats:
-    """What each number of a lattice was multiplied by."""
-    return np.where(np.arange(lattice.numbers) < lattice.cells, float(ENDPOINT_WEIGHT), 1.0)
-
-
-def fit_shadows(lattice: Lattice, measured: Parts, trips: float, queries: Integers) -> Parts:
-    """The consistent numbers on the lattice closest to `measured`, by themselves and by their answers to `queries`."""
-    coarse, cells = lattice.coarse(), lattice.cells
-    answers = SpatialHistogram.from_flux(coarse, *measured).answers(queries)
-    trust = Answers(queries, answers, TRUST * cells / len(queries))
-    found = fit(
-        coarse, trips, Cells(*measured, 1.0, 1 / cells, 1 / cells), answers=trust, tolerance=NEAR, most_steps=STEPS
-    ).histogram
-    return found.endpoints, found.vertical, found.horizontal
 
 
 def exactly(histogram: SpatialHistogram, trips: float) -> SpatialHistogram:

@@ -39,13 +39,15 @@ class Size:
 
     covers  the share of the queries that hold each face, each vertical and each horizontal edge
     worth   trips * eps for one trip of a unit: how much can be learned at all
-    enough  whether that is what the mechanism needs
+    noise   the standard deviation of trips and answer
+    enough  whether there is what the mechanism needs
     """
 
     covers: tuple[Floats, Floats, Floats]
     trips: float
     answer: float
     worth: float
+    noise: float = 0.0
     enough: bool = True
 
 
@@ -119,7 +121,7 @@ def _sized(
     guess = sum(float((share * part).sum()) for share, part in zip(covers, _parts(evenly), strict=True))
     trust = 1 / (1 + 2 / weights.sum() * (one / (DOUBT * guess)) ** 2)
     answer = min(max(trust * measured + (1 - trust) * guess, 0.0), trips)
-    return Size(covers, trips, answer, trips * float(epsilon) / one)
+    return Size(covers, trips, answer, trips * float(epsilon) / one, one * float(np.sqrt(2 / weights.sum())))
 
 
 def _parts(histogram: SpatialHistogram) -> tuple[Floats, Floats, Floats]:

@@ -117,17 +117,23 @@ class Lattice:
         for lines, low, high in ((self.east, 0, 2), (self.north, 1, 3)):
             nearest = nearest_line(lines)
             start, stop = nearest[rectangles[:, low]], nearest[rectangles[:, high]]
-            start = np.minimum(start, len(lines) - 2)
+            # where both are one line: the coarse cell before or after it, whichever is less off
+            before, after = lines[np.maximum(stop - 1, 0)], lines[np.minimum(start + 1, len(lines) - 1)]
+            west, east = rectangles[:, low], rectangles[:, high]
+            back = np.abs(before - west) + np.abs(lines[stop] - east) < np.abs(lines[start] - west) + np.abs(
+                after - east
+            )
+            start = np.clip(start - ((start == stop) & back), 0, len(lines) - 2)
             snapped[:, low], snapped[:, high] = start, np.maximum(stop, start + 1)
         return snapped
 
 
 def _lines(of: NDArray[np.integer]) -> Integers:
     """A copy that nobody can change, or an `InputError`."""
-    lines = np.array(of)
-    if lines.ndim != 1 or lines.dtype.kind not in "iu" or len(lines) < 2 or lines[0] or np.diff(lines).min() < 1:
-        raise InputError(f"The lines of a lattice are whole numbers that rise from 0; got {lines}.")
-    lines = lines.astype(np.int64)
+    given = np.asarray(of)
+    lines = given.astype(np.int64) if given.dtype.kind in "iu" and given.ndim == 1 else np.zeros(0, np.int64)
+    if len(lines) < 2 or lines[0] or np.diff(lines).min() < 1:
+        raise InputError(f"The lines of a lattice are whole numbers that rise from 0; got {given}.")
     lines.flags.writeable = False
     return lines
 

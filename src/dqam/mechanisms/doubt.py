@@ -1,0 +1,104 @@
+"""How far the answers of a flux histogram may be off, at no cost: all from what was published anyway.
+
+Two kinds of error. *Noise* is drawn again: the release is taken for the truth, seen anew with fresh noise of the same
+scales, and fitted; how far the answers move is how far they were moved. What the *model* can not say is one number for
+a release, the root of the sum of four squares:
+
+  coarseness  half of what is lost if every second line of the lattice is taken out of the release, for what was lost
+              when the lattice was laid over the trips
+  turning     trips come back to a rectangle in ways that no histogram can tell: a share of the trips
+  misfit      and where they do so much that what was measured is not consistent, consistency moves the answers
+  drawing     towards an even spread, where there was little to see
+
+Where an answer is near 0 or all trips, both come down to nothing: it can not be off by more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dqam.errors import InputError
+from dqam.histogram import SpatialHistogram
+from dqam.mechanisms.flux import Estimate, Seen
+from dqam.mechanisms.uniform import scaled_to
+from dqam.partition.lattice import Floats, Lattice, Parts
+
+AGAIN = 8  # fresh noises
+COARSENESS, TURNING, MISFIT, DRAWING = 0.5, 0.011, 1.3, 0.8
+UNSEEN = 0.35  # of the trips: by how much an even spread is off, where nothing but the number of trips is known
+LOW, HIGH = 0.08, 0.03  # within these shares of 0 and of all trips the model's error comes down
+
+
+@dataclass(frozen=True, eq=False)
+class Doubt:
+    """How far the answers of `histogram` may be off.
+
+    moved  how far fresh noise moved it, each time
+    model  the standard deviation of what the model can not say, in trips
+    noise  the standard deviation of the number of trips
+    """
+
+    histogram: SpatialHistogram
+    moved: tuple[SpatialHistogram, ...]
+    model: float
+    noise: float
+
+    def deviations(self, rectangles: NDArray[np.int64]) -> Floats:
+        """The standard deviation of the answer to each rectangle."""
+        total = max(float(self.histogram.total), 1e-9)
+        share = np.clip(self.histogram.answers(rectangles) / total, 0, 1)
+        noise = np.mean([moved.answers(rectangles) ** 2 for moved in self.moved], axis=0)
+        model = self.model * np.sqrt(np.minimum(1.0, np.minimum(share / LOW, (1 - share) / HIGH)))
+        deviations: Floats = np.sqrt(noise + model**2)
+        return deviations
+
+    def intervals(self, rectangles: NDArray[np.int64], confidence: float = 0.9) -> tuple[Floats, Floats]:
+        """From where to where the true count is, with this confidence; never below 0 or above what all trips may be."""
+        if not 0 < confidence < 1:
+            raise InputError(f"A confidence is between 0 and 1; got {confidence}.")
+        wide = NormalDist().inv_cdf((1 + confidence) / 2)
+        off, most = wide * self.deviations(rectangles), self.histogram.total + wide * self.noise
+        answers = self.histogram.answers(rectangles)
+        return np.clip(answers - off, 0, most), np.clip(answers + off, 0, most)
+
+
+def doubt(estimate: Estimate, seed: int = 0) -> Doubt:
+    """How far an estimate may be off; the seed is for the fresh noise, and hides nothing."""
+    histogram, size = estimate.histogram, estimate.size
+    rng = np.random.default_rng(seed)
+    if estimate.seen is None or estimate.kept is None:
+        return Doubt(histogram, (scaled_to(histogram, size.noise),), UNSEEN * size.trips, size.noise)
+    seen, kept = estimate.seen, estimate.kept
+    moved, moved_fits = [], []
+    for _ in range(AGAIN):
+        trips, answer = np.array((size.trips, size.answer)) + rng.laplace(0, size.noise / np.sqrt(2), 2)
+        other = replace(size, trips=max(float(trips), 1.0), answer=max(float(min(answer, trips)), 0.0))
+        measured, fitted = seen.again(kept, other, rng)
+        moved_fits.append(seen.distance(measured, fitted))
+        a, v, h = (estimate.keep * (now - then) for now, then in zip(fitted, kept, strict=True))
+        moved.append(SpatialHistogram.from_flux(histogram.grid, *seen.lattice.refine(a, v, h)))
+    misfit = max(0.0, estimate.misfit - float(np.mean(moved_fits)))
+    model = (
+        COARSENESS**2 * _coarseness(seen, kept)
+        + (TURNING * size.trips) ** 2
+        + MISFIT**2 * misfit
+        + DRAWING**2 * estimate.drawn
+    )
+    return Doubt(histogram, tuple(moved), float(np.sqrt(model)), size.noise)
+
+
+def _coarseness(seen: Seen, kept: Parts) -> float:
+    """The mean square distance, in answers, to the release without every second line of its lattice."""
+    rows, columns = (np.append(np.arange(0, side, 2), side) for side in seen.lattice.shape)
+    half = Lattice(columns, rows)
+    a, v, h = kept
+    merged = (
+        np.add.reduceat(np.add.reduceat(a, rows[:-1], axis=0), columns[:-1], axis=1),
+        np.add.reduceat(v, rows[:-1], axis=0)[:, columns[1:-1] - 1],
+        np.add.reduceat(h, columns[:-1], axis=1)[rows[1:-1] - 1],
+    )
+    return seen.distance(half.refine(*merged), kept)

@@ -1,0 +1,444 @@
+"""Flux: consistent for whatever it is given, with no rounding error, and what its parts do."""
+
+from fractions import Fraction
+from itertools import combinations, pairwise, product
+
+import numpy as np
+import pytest
+
+from dqam.consistency.cone import excess, find_currents
+from dqam.errors import InputError
+from dqam.grid import Grid
+from dqam.histogram import SpatialHistogram
+from dqam.mechanisms.flux import (
+    ENDPOINT_WEIGHT,
+    GLANCE,
+    MOST_SIDE,
+    RICH,
+    WELL_KNOWN,
+    Estimate,
+    Flux,
+    Seen,
+    calibrated,
+    cap_quantile,
+    even_shadows,
+    exactly,
+    lattice_side,
+    size_share,
+)
+from dqam.mechanisms.uniform import Size, cover, measure_size, spread_evenly
+from dqam.partition.lattice import Lattice, Parts
+from dqam.privacy.budget import Budget, Unit
+from dqam.privacy.curator import Curator
+from dqam.privacy.noise import SeededNoise
+from dqam.statistics import SHADOW, Records
+from dqam.trips import Trips
+from dqam.walks import walk
+from tests.mechanisms.cases import city, parts, run, some_queries, strolls, unit_square
+
+GRID = unit_square(16, 16)
+QUERIES = some_queries(GRID, 100)
+FORCED = Flux(least=0)
+EPSILONS = ["1e-9", "0.001", "0.1", "1", "20", "1e6"]
+
+
+def wanderers(n: int, grid: Grid, seed: int = 0, points: int = 12) -> Records:
+    """Trips of many legs, which come back to most places."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.uniform(0, 1, (2, n * points))
+    return Records(walk(Trips(x, y, np.arange(0, n * points + 1, points)), grid))
+
+
+def crowd(n: int, grid: Grid) -> Records:
+    """All trips in one cell."""
+    x = np.full(n, 0.3)
+    return Records(walk(Trips(x, x.copy(), np.arange(n + 1)), grid))
+
+
+DATA = {
+    "nothing": strolls(0, GRID),
+    "one trip": strolls(1, GRID, wide=0.5),
+    "one wanderer": wanderers(1, GRID),
+    "one cell": crowd(500, GRID),
+    "strolls": strolls(800, GRID),
+    "single cells": strolls(300, GRID, wide=0),
+    "wanderers": wanderers(300, GRID),
+}
+
+
+def all_answers(histogram: SpatialHistogram) -> np.ndarray:
+    """By west, south, east and north line; nan where that is no rectangle."""
+    rows, columns = histogram.grid.shape
+    sides = [list(combinations(range(lines + 1), 2)) for lines in (columns, rows)]
+    rectangles = np.array([(west, south, east, north) for west, east in sides[0] for south, north in sides[1]])
+    answers = np.full((columns + 1, rows + 1, columns + 1, rows + 1), np.nan)
+    answers[tuple(rectangles.T)] = histogram.answers(rectangles)
+    return answers
+
+
+def check_by_definition(histogram: SpatialHistogram) -> None:
+    """No answer is below 0, above that of the grid or above that of a rectangle around it: not by a rounding error.
+
+    Nested rectangles are joined by steps of one line, so that these are all nestings.
+    """
+    answers = all_answers(histogram)
+    known = answers[~np.isnan(answers)]
+    rows, columns = histogram.grid.shape
+    assert len(known) == rows * (rows + 1) * columns * (columns + 1) / 4
+    assert known.min() >= 0
+    assert known.max() == answers[0, 0, -1, -1] == histogram.total
+    for axis, outward in enumerate((-1, -1, 1, 1)):
+        growth = outward * np.diff(answers, axis=axis)
+        assert not (growth < 0).any()
+
+
+def test_the_check_finds_a_rounding_error() -> None:
+    good, _ = run(FORCED, DATA["strolls"], QUERIES, 1)
+    check_by_definition(good)
+    endpoints = good.endpoints.copy()
+    endpoints[7, 7] -= endpoints[6:9, 6:9].sum() + good.vertical[7, 6:8].sum() + good.horizontal[6:8, 7].sum()
+    with pytest.raises(AssertionError):
+        check_by_definition(SpatialHistogram.from_flux(GRID, endpoints, good.vertical, good.horizontal))
+    vertical = good.vertical.copy()
+    vertical[3, 3] = np.nextafter(good.faces[3, 3], np.inf) * 2
+    with pytest.raises(AssertionError):
+        check_by_definition(SpatialHistogram(GRID, good.faces, vertical, good.horizontal))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("kept", DATA.values(), ids=DATA.keys())
+def test_all_answers_grow_with_the_rectangle(kept: Records, epsilon: str) -> None:
+    for mechanism, seed in ((FORCED, 0), (FORCED, 1), (Flux(), 2)):
+        histogram, curator = run(mechanism, kept, QUERIES, epsilon, seed)
+        assert histogram.is_monotone()
+        check_by_definition(histogram)
+        assert curator.spent == curator.budget.epsilon == Fraction(epsilon)
+
+
+SHAPES = [(1, 1), (1, 2), (1, 13), (13, 1), (2, 2), (5, 16), (16, 3), (11, 7)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=[f"{rows} x {columns}" for rows, columns in SHAPES])
+def test_they_do_on_grids_of_any_shape(shape: tuple[int, int]) -> None:
+    grid = unit_square(*shape)
+    for kept, epsilon, side in product(
+        (strolls(0, grid), strolls(300, grid), wanderers(100, grid), crowd(50, grid)), ("0.001", "1", "1e5"), (None, 3)
+    ):
+        histogram, curator = run(Flux(side, least=0), kept, some_queries(grid), epsilon)
+        assert histogram.is_monotone()
+        check_by_definition(histogram)
+        assert curator.spent == Fraction(epsilon)
+
+
+@pytest.mark.parametrize("side", [1, 2, 5, 11, 16, 100])
+def test_they_do_for_lattices_of_any_side(side: int) -> None:
+    """Where the lines of the lattice are evenly apart and where not."""
+    for epsilon in ("0.05", "5"):
+        check_by_definition(run(Flux(side, least=0), DATA["wanderers"], QUERIES, epsilon)[0])
+
+
+def test_they_do_for_a_city_on_a_fine_grid() -> None:
+    kept = city(2000, resolution=7)
+    for epsilon in ("0.01", "0.5", "10"):
+        histogram, _ = run(FORCED, kept, some_queries(kept.walks.grid, 300), epsilon)
+        assert histogram.is_monotone()
+
+
+def test_the_total_is_the_number_of_trips_that_was_measured() -> None:
+    for mechanism, epsilon in product((FORCED, Flux()), ("0.01", "1", "20")):
+        one, other = (Curator(DATA["strolls"], Budget(epsilon), SeededNoise(4)) for _ in range(2))
+        histogram = mechanism.synthesize(one, QUERIES, one.budget)
+        size = measure_size(other, QUERIES, other.budget, mechanism.least, GLANCE, size_share)
+        assert histogram.total == pytest.approx(size.trips, rel=1e-12)
+
+
+def test_one_measurement_of_shadows_takes_all_that_is_left() -> None:
+    for epsilon, names in (
+        ("0.01", ["number of trips", "sum of distinct trips"]),
+        ("0.5", ["shadows"]),
+        ("20", ["shadow size quantile", "shadows"]),
+    ):
+        _, curator = run(Flux(), DATA["strolls"], QUERIES, epsilon)
+        assert [entry.name for entry in curator.ledger][-len(names) :] == names
+        assert curator.spent == Fraction(epsilon)
+        if "shadows" in names:
+            assert [entry.name for entry in curator.ledger].count("shadows") == 1
+            worth = 800 * float(epsilon)
+            looks = sum(entry.epsilon for entry in curator.ledger if "trips" in entry.name)
+            assert looks / Fraction(epsilon) == pytest.approx(size_share(worth), abs=0.02)
+    _, poor = run(Flux(), DATA["strolls"], QUERIES, "0.01")
+    assert not any("shadow" in entry.name for entry in poor.ledger)
+
+
+WORTHS = [0.0, 0.5, 1.0, *np.geomspace(2, 1e12, 400)]
+
+
+def test_more_worth_leaves_more_for_the_shadows() -> None:
+    shares = [size_share(worth) for worth in WORTHS]
+    assert all(more >= less for more, less in pairwise(shares))
+    assert shares[0] == Fraction(1, 2)
+    assert shares[-1] == GLANCE
+
+
+def test_more_worth_makes_a_finer_lattice() -> None:
+    sides = [lattice_side(worth) for worth in WORTHS]
+    assert all(coarse <= fine for coarse, fine in pairwise(sides))
+    assert sides[0] == 5
+    assert sides[-1] == MOST_SIDE
+
+
+def test_more_worth_makes_a_higher_cap() -> None:
+    quantiles = [cap_quantile(worth) for worth in WORTHS]
+    assert all(low <= high for low, high in pairwise(quantiles))
+    assert quantiles[0] == cap_quantile(WELL_KNOWN) == Fraction(7, 10)
+    assert quantiles[-1] == Fraction(97, 100)
+
+
+def aligned(lattice: Lattice, count: int) -> np.ndarray:
+    """Rectangles of whole lattice cells."""
+    rng = np.random.default_rng(7)
+    east, north = (np.array(list(combinations(lines.tolist(), 2))) for lines in (lattice.east, lattice.north))
+    columns, rows = east[rng.integers(0, len(east), count)], north[rng.integers(0, len(north), count)]
+    return np.stack([columns[:, 0], rows[:, 0], columns[:, 1], rows[:, 1]], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "side"),
+    [((16, 16), None), ((64, 64), None), ((12, 40), None), ((16, 16), 5), ((30, 17), 7), ((1, 30), 6)],
+    ids=["all lines", "more lines than the most", "not square", "coarse", "coarse, not square", "a street"],
+)
+def test_without_noise_straight_trips_are_counted_once(shape: tuple[int, int], side: int | None) -> None:
+    """By rectangles of lattice cells, if these are asked; what caps cut is put back, though not where it was."""
+    grid = unit_square(*shape)
+    kept = strolls(2000, grid)
+    lattice = Lattice.even(grid, side or MOST_SIDE)
+    queries, rectangles = np.split(aligned(lattice, 600), 2)
+    histogram, _ = run(Flux(side), kept, queries, "1e6")
+    off = np.abs(histogram.answers(rectangles) - kept.distinct(rectangles))
+    assert histogram.total == 2000
+    assert off.mean() < 3
+    assert off.max() < 10
+
+
+@pytest.mark.parametrize("kept", [wanderers(300, GRID, points=3), city(2000)], ids=["one bend", "city"])
+def test_without_noise_trips_that_turn_back_are_counted_more_nearly_once_than_by_crossings(kept: Records) -> None:
+    grid = kept.walks.grid
+    histogram, _ = run(Flux(), kept, some_queries(grid, 300), "1e6")
+    fresh = some_queries(grid, 400, seed=9)
+    counts = kept.distinct(fresh)
+    plain = np.minimum(SpatialHistogram.of(kept.walks).answers(fresh), len(kept.walks))
+    assert np.abs(histogram.answers(fresh) - counts).mean() < 0.5 * np.abs(plain - counts).mean()
+
+
+@pytest.mark.parametrize("kept", [DATA["strolls"], DATA["single cells"]], ids=["strolls", "single cells"])
+def test_little_worth_is_spread_evenly(kept: Records) -> None:
+    for seed in range(5):
+        histogram, _ = run(Flux(), kept, QUERIES, "0.02", seed)
+        other = Curator(kept, Budget("0.02"), SeededNoise(seed))
+        size = measure_size(other, QUERIES, other.budget, Flux().least, GLANCE, size_share)
+        assert not size.enough
+        np.testing.assert_allclose(
+            parts(histogram), parts(spread_evenly(GRID, size)), rtol=1e-9, atol=1e-9 * histogram.total
+        )
+        for part in (histogram.faces, histogram.vertical, histogram.horizontal):
+            np.testing.assert_allclose(part, part[0, 0], rtol=1e-9)
+
+
+LATTICE = Lattice(np.array([0, 3, 8, 12, 16]), np.array([0, 5, 10, 16]))
+SNAPPED = LATTICE.snap(QUERIES)
+SEEN = Seen(LATTICE, 10.0, SNAPPED)
+SIZE = Size(cover(GRID, QUERIES), 1000.0, 400.0, worth=1000.0)
+
+
+def blurred(noise: float, seed: int) -> Parts:
+    """Most endpoints and crossings in the south-west, with noise."""
+    rng = np.random.default_rng(seed)
+    rows, columns = LATTICE.shape
+    south, west = np.exp(-np.arange(rows))[:, None], np.exp(-np.arange(columns))
+    exact = (
+        south * west * 600,
+        (south * west[:-1]) * 300,
+        (south[:-1] * west) * 300,
+    )
+    a, v, h = (part + rng.laplace(0, noise, part.shape) for part in exact)
+    return a, v, h
+
+
+def flat(of: Parts) -> np.ndarray:
+    return np.concatenate([part.ravel() for part in of])
+
+
+def mean_answer(of: Parts) -> float:
+    return float(SpatialHistogram.from_flux(GRID, *LATTICE.refine(*of)).answers(QUERIES).mean())
+
+
+def test_calibrated_numbers_have_the_right_total_and_mean_answer() -> None:
+    for seed in range(5):
+        found = calibrated(LATTICE, blurred(5, seed), SIZE)
+        assert found[0].sum() == pytest.approx(1000)
+        assert mean_answer(found) == pytest.approx(400)
+
+
+def test_edges_are_scaled_by_no_more_than_three() -> None:
+    measured = blurred(0, 0)
+    for answer, scale in ((1000.0, 3.0), (0.0, 1 / 3)):
+        _, vertical, horizontal = calibrated(LATTICE, measured, Size(SIZE.covers, 1000.0, answer, 1000.0))
+        np.testing.assert_allclose(vertical, measured[1] * scale)
+        np.testing.assert_allclose(horizontal, measured[2] * scale)
+
+
+def test_endpoints_that_were_lost_in_noise_are_shifted_and_not_scaled() -> None:
+    a, v, h = blurred(5, 0)
+    a -= a.mean() + 2  # of a sum below 0
+    found, *_ = calibrated(LATTICE, (a, v, h), SIZE)
+    np.testing.assert_allclose(found - a, (1000 - a.sum()) / a.size)
+
+
+def test_no_flux_is_left_as_it_is() -> None:
+    a, v, h = blurred(0, 0)
+    _, vertical, horizontal = calibrated(LATTICE, (a, -v, -h), SIZE)
+    np.testing.assert_array_equal(vertical, -v)
+    np.testing.assert_array_equal(horizontal, -h)
+
+
+def test_even_shadows_are_even_by_area_and_length() -> None:
+    a, v, h = even_shadows(LATTICE, blurred(5, 1), SIZE)
+    wide, high = np.diff(LATTICE.east), np.diff(LATTICE.north)
+    np.testing.assert_allclose(a / (high[:, None] * wide), 1000 / 256)
+    np.testing.assert_allclose(v / high[:, None], v[0, 0] / high[0])
+    np.testing.assert_allclose(h / wide, v[0, 0] / high[0])
+    assert mean_answer((a, v, h)) == pytest.approx(400)
+
+
+def test_a_fit_is_consistent_and_has_the_total() -> None:
+    for noise, seed in product((0.0, 20.0, 2000.0), range(3)):
+        found = SEEN.fit(calibrated(LATTICE, blurred(noise, seed), SIZE), 1000.0)
+        assert excess(*found, *find_currents(*found)) <= 0
+        assert found[0].sum() == pytest.approx(1000)
+
+
+def test_what_is_consistent_is_its_own_fit() -> None:
+    """Straight trips are."""
+    exact = SpatialHistogram.of(strolls(1000, unit_square(*LATTICE.shape)).walks)
+    measured = exact.endpoints, exact.vertical.astype(float), exact.horizontal.astype(float)
+    np.testing.assert_allclose(flat(SEEN.fit(measured, 1000.0)), flat(measured), atol=0.1)
+
+
+def part_of_the_way(noise: float, seed: int = 3) -> float:
+    """How far from even to the fit the result is; that it is between them is checked for every number."""
+    measured = calibrated(LATTICE, blurred(noise / ENDPOINT_WEIGHT, seed), SIZE)
+    fitted = SEEN.fit(measured, 1000.0)
+    even = SEEN.fit(even_shadows(LATTICE, measured, SIZE), 1000.0)
+    drawn, _ = Seen(LATTICE, noise, SNAPPED).drawn_to_even(measured, fitted, SIZE)
+    start, stop, found = flat(even), flat(fitted), flat(drawn)
+    far = np.abs(stop - start) > 1e-6
+    ways = (found - start)[far] / (stop - start)[far]
+    np.testing.assert_allclose(found[~far], start[~far], atol=1e-6)
+    np.testing.assert_allclose(ways, ways[0], rtol=1e-6, atol=1e-6)
+    assert -1e-9 <= ways[0] <= 1 + 1e-9
+    assert SpatialHistogram.from_flux(LATTICE.coarse(), *drawn).is_monotone(1e-9 * 1000)
+    assert drawn[0].sum() == pytest.approx(1000)
+    return float(ways[0])
+
+
+def test_the_more_noise_the_more_even() -> None:
+    """From 1 to 0: noise of 300 in each number is as much as all that is to be seen."""
+    ways = [np.mean([part_of_the_way(noise, seed) for seed in range(4)]) for noise in (0.01, 30.0, 100.0, 300.0, 1e3)]
+    assert all(less > more for less, more in pairwise(ways))
+    assert ways[0] > 0.99
+    assert 0.2 < ways[3] < 0.8
+    assert ways[4] < 0.2
+
+
+def test_what_is_even_stays_so() -> None:
+    measured = even_shadows(LATTICE, blurred(0, 0), SIZE)
+    even = SEEN.fit(measured, 1000.0)
+    for noise in (1e-9, 10.0):
+        drawn, _ = Seen(LATTICE, noise, SNAPPED).drawn_to_even(measured, even, SIZE)
+        np.testing.assert_allclose(flat(drawn), flat(even), atol=1e-9 * 1000)
+
+
+def test_distances_are_mean_squares_of_answers() -> None:
+    one, other = blurred(5, 0), blurred(5, 1)
+    answers = [SpatialHistogram.from_flux(LATTICE.coarse(), *of).answers(SNAPPED) for of in (one, other)]
+    assert SEEN.distance(one, other) == pytest.approx(np.mean((answers[0] - answers[1]) ** 2))
+    assert SEEN.distance(one, one) == 0
+
+
+def test_what_is_seen_again_has_the_noise_that_was_measured_with() -> None:
+    """Of scale 10 in crossings, and a third of it in endpoints; all is scaled a little then."""
+    truth = calibrated(LATTICE, blurred(0, 0), SIZE)
+    rng = np.random.default_rng(0)
+    measured = [SEEN.again(truth, SIZE, rng)[0] for _ in range(200)]
+    off = [np.mean([np.abs(of[k] - truth[k]).mean() for of in measured]) for k in range(3)]
+    np.testing.assert_allclose(off, [10 / ENDPOINT_WEIGHT, 10, 10], rtol=0.15)
+    seen = measured[0], SEEN.again(truth, SIZE, np.random.default_rng(0))
+    np.testing.assert_array_equal(flat(seen[0]), flat(seen[1][0]))
+    np.testing.assert_array_equal(flat(seen[1][1]), flat(SEEN.fit(seen[1][0], 1000.0)))
+
+
+def estimated(epsilon: Fraction) -> tuple[Estimate, Curator]:
+    curator = Curator(DATA["strolls"], Budget(epsilon), SeededNoise(0))
+    return Flux().estimate(curator, QUERIES, curator.budget), curator
+
+
+@pytest.mark.parametrize("worth", [0.1 * RICH, 0.5 * RICH, 2 * RICH])
+def test_an_estimate_tells_how_it_came_about(worth: float) -> None:
+    epsilon = Fraction(worth) / 800
+    found, curator = estimated(epsilon)
+    np.testing.assert_array_equal(parts(found.histogram), parts(run(Flux(), DATA["strolls"], QUERIES, epsilon)[0]))
+    assert found.seen is not None
+    assert found.kept is not None
+    assert found.seen.lattice == Lattice.even(GRID, lattice_side(found.size.worth))
+    assert curator.ledger[-1].name == "shadows"
+    assert found.seen.noise == pytest.approx(float(curator.ledger[-1].scale / SHADOW))
+    refined = SpatialHistogram.from_flux(GRID, *found.seen.lattice.refine(*found.kept))
+    np.testing.assert_allclose(parts(found.histogram), parts(refined), rtol=1e-9, atol=1e-6)
+    assert found.misfit > 0
+    assert (found.drawn > 0) == (worth < RICH)  # only the rich are not drawn to even
+
+
+def test_an_estimate_of_little_worth_has_seen_nothing() -> None:
+    found, _ = estimated(Fraction(1, 100))
+    assert found.seen is found.kept is None
+    assert found.misfit == found.drawn == 0
+
+
+def test_rounding_errors_are_repaired_and_nothing_else_changes() -> None:
+    for seed in range(5):
+        fitted = SEEN.fit(calibrated(LATTICE, blurred(20, seed), SIZE), 1000.0)
+        rough = SpatialHistogram.from_flux(GRID, *LATTICE.refine(*fitted))
+        made = exactly(rough, 1000.0)
+        assert made.is_monotone()
+        assert made.total == 1000
+        np.testing.assert_allclose(parts(made), parts(rough), rtol=1e-9, atol=1e-9)
+
+
+def test_a_person_of_more_trips_has_as_much_more_noise() -> None:
+    """And as much less worth: the same as a trip for a part of the eps."""
+    kept, people = DATA["strolls"], [f"p{i}" for i in range(800)]
+    for trips, epsilon in product((2, 5), (Fraction(1), Fraction(20))):
+        noise = SeededNoise(5)
+        noise.generator().permutation(800)  # as is drawn to keep a person's trips
+        plain, single = run(FORCED, kept, QUERIES, epsilon, noise)
+        person = Curator(kept, Budget(trips * epsilon), SeededNoise(5), Unit.person(trips), people)
+        made = FORCED.synthesize(person, QUERIES, person.budget)
+        assert person.spent == trips * epsilon
+        assert [(entry.name, entry.sensitivity, entry.scale) for entry in person.ledger] == [
+            (entry.name, trips * entry.sensitivity, entry.scale) for entry in single.ledger
+        ]
+        check_by_definition(made)
+        np.testing.assert_allclose(parts(made), parts(plain), rtol=1e-9, atol=1e-9)
+
+
+def test_of_a_person_with_many_trips_only_some_count() -> None:
+    curator = Curator(DATA["strolls"], Budget(100), SeededNoise(0), Unit.person(3), np.arange(800) // 40)
+    made = FORCED.synthesize(curator, QUERIES, curator.budget)
+    check_by_definition(made)
+    assert made.total == pytest.approx(60, abs=3)
+
+
+def test_a_lattice_without_cells_is_refused() -> None:
+    for side in (0, -1):
+        with pytest.raises(InputError, match="1 or more cells"):
+            Flux(side)
