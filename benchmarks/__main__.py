@@ -11,6 +11,8 @@ NAMES = (
     "pairwise_consistency",
     "current_projection",
     "dqam_run",
+    "flux_run",
+    "histogram_floor",
 )
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Errors of all publishable mechanisms on fresh rectangles, in one run: python -m benchmarks.flux_accuracy [--data DIR].
+"""Errors of all publishable mechanisms on fresh rectangles: python -m benchmarks.flux_accuracy [--data DIR].
 
 256 x 256 cells, 16,000 queries to be good at and 16,000 others to be judged by, against distinct counts. Without the
 folder of real data only trips in the made-up city are there. Also: how often the 90 % intervals of flux hold the truth.

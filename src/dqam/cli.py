@@ -498,7 +498,7 @@ def porto(roads: Path, sample: Path, trips: int, seed: int, output: Path, overwr
 @click.option("--trips", "-n", type=click.IntRange(min=1), default=20_000, show_default=True, help="How many trips.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another seed, other trips.")
 def demo(output: Path, trips: int, seed: int) -> None:
-    """Generate a city, count 16,000 rectangles exactly, make a private map with dqam, and compare the two."""
+    """Generate a city, count 16,000 rectangles exactly, make a private map with flux, and compare the two."""
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is a file; give a folder for the demo to write to.")
     output.mkdir(parents=True, exist_ok=True)
@@ -514,8 +514,8 @@ def demo(output: Path, trips: int, seed: int) -> None:
         counts = count_distinct(walks, asked.cells, grid)
     save_counts(table, asked, counts)
     budget = Budget(1)
-    with words.status("Making a private map: dqam, eps = 1"):
-        private = make("dqam").synthesize(Curator(walks, budget, OpenDPNoise()), asked.cells, budget)
+    with words.status("Making a private map: flux, eps = 1"):
+        private = make("flux").synthesize(Curator(walks, budget, OpenDPNoise()), asked.cells, budget)
     drawn = find_spec("matplotlib") is not None
     if drawn:
         maps.draw(
@@ -530,7 +530,7 @@ def demo(output: Path, trips: int, seed: int) -> None:
             private.faces,
             grid,
             private_picture,
-            title="The same city, private: dqam, eps = 1",
+            title="The same city, private: flux, eps = 1",
             note="eps-differentially private for one trip; made from generated trips.",
             unit="visits, estimated",
         )
@@ -543,7 +543,7 @@ def demo(output: Path, trips: int, seed: int) -> None:
     )
     off = np.abs(np.clip(private.answers(asked.cells), 0, private.total) - counts).mean()
     answers.print(
-        f"A private map (dqam, eps = 1 for one trip) answers the same rectangles, off by {off:,.0f} on average."
+        f"A private map (flux, eps = 1 for one trip) answers the same rectangles, off by {off:,.0f} on average."
     )
     answers.print("Exact answers are not private; these trips are generated.")
     for label, path in (("map", picture), ("private", private_picture), ("counts", table), ("trips", file)):

@@ -30,7 +30,7 @@ from dqam.threads import cores, each_span, spans
 from dqam.walks import Walks
 
 UNIT = 2**16  # of a number of a shadow, in fixed point
-LARGEST = 2**22  # in units; larger ones are cut
+LARGEST = 2**22  # in units; a shadow with a larger number, or with one that is none, is the trip itself
 RIDGE = 0.05  # relative to the square of each number
 MOST_VISITS = 128  # of lattice cells; a longer trip is its own shadow
 
@@ -97,7 +97,7 @@ def _count(cells, pieces, longest, place, places):  # type: ignore[no-untyped-de
     return counts
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _fill(cells, pieces, longest, place, rows, columns, east, north, offsets, slots, values):  # type: ignore[no-untyped-def]
     walk, last = np.zeros(rows * columns, np.int32), np.zeros(rows * columns, np.int64)
     west, south = np.cumsum(east), np.cumsum(north)  # lines up to each
@@ -135,9 +135,12 @@ def _fill(cells, pieces, longest, place, rows, columns, east, north, offsets, sl
                 ends[k] = 1.0 if k < visits else 0.0
             _solve(square, numbers, wanted, ends)
             missing = (1.0 - wanted[:visits].sum()) / ends[:visits].sum()
+            sound = True
             for k in range(numbers):
-                exact = (wanted[k] + ends[k] * missing) * UNIT
-                value[k] = int(np.rint(min(max(exact, -LARGEST), LARGEST)))
+                wanted[k] = np.rint((wanted[k] + ends[k] * missing) * UNIT)
+                sound &= abs(wanted[k]) <= LARGEST
+            if sound:
+                value[:] = wanted[:numbers].astype(np.int32)
 
 
 @njit(nogil=True, cache=True)
@@ -167,7 +170,7 @@ def _both(ends, i, also_ends, j, at, up_to):  # type: ignore[no-untyped-def]
     return up_to[min(i, j)] * (total - up_to[max(i, j)])
 
 
-@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
 def _solve(square, size, first, second):  # type: ignore[no-untyped-def]
     """Solve for two right sides in place; `square` is positive definite, its lower half becomes its Cholesky factor."""
     for i in range(size):

@@ -79,9 +79,10 @@ class Records:
 
     def shadows(self, lattice: Lattice) -> Shadows:
         """The shadow of each trip's longest piece; cast once for a lattice."""
-        if self._shadows is None or self._shadows[0] != lattice:
-            self._shadows = lattice, cast(self.walks, self.longest, lattice)
-        return self._shadows[1]
+        known = self._shadows  # threads may share these records, each with a lattice of its own
+        if known is None or known[0] != lattice:
+            known = self._shadows = lattice, cast(self.walks, self.longest, lattice)
+        return known[1]
 
 
 class Question(Protocol):
@@ -251,8 +252,9 @@ class ShadowSums(_OnLattice):
     A trip of size W, the sum of its absolute numbers so weighted, above the cap C = `cap` * SHADOW counts each number x
     as sign(x) floor(|x| C / W) instead.
 
-    Sensitivity C: a shadow is a function of its trip alone. If W <= C the trip changes the vector by W in the L1 norm
-    or less, less where two of its numbers are in one place; if not, by at most the sum of floor(|x| C / W) <= C.
+    Sensitivity C: a shadow is a function of its trip alone; its numbers are at most 2^22, so that nothing here needs
+    more than 63 bits. If W <= C the trip changes the vector by W in the L1 norm or less, less where two of its numbers
+    are in one place; if not, by at most the sum of floor(|x| C / W) <= C.
     """
 
     lattice: Lattice
@@ -445,6 +447,7 @@ class _Quantile:
         quantile = Fraction(self.quantile)
         if not 0 < quantile < 1 or quantile.denominator > 10**6:
             raise InputError(f"A quantile is a fraction a/b between 0 and 1 with b <= 10^6; got {self.quantile!r}.")
+        object.__setattr__(self, "quantile", quantile)
         lengths = np.array(self.lengths)
         if lengths.ndim != 1 or not len(lengths) or lengths.dtype.kind not in "iu":
             raise InputError(f"Lengths to choose from are whole numbers; got {lengths.dtype} of {lengths.shape}.")

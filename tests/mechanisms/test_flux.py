@@ -15,7 +15,6 @@ from dqam.mechanisms.flux import (
     GLANCE,
     MOST_SIDE,
     RICH,
-    WELL_KNOWN,
     Estimate,
     Flux,
     Seen,
@@ -190,8 +189,8 @@ def test_more_worth_makes_a_finer_lattice() -> None:
 def test_more_worth_makes_a_higher_cap() -> None:
     quantiles = [cap_quantile(worth) for worth in WORTHS]
     assert all(low <= high for low, high in pairwise(quantiles))
-    assert quantiles[0] == cap_quantile(WELL_KNOWN) == Fraction(7, 10)
-    assert quantiles[-1] == Fraction(97, 100)
+    assert quantiles[0] == cap_quantile(Flux().known) == Fraction(7, 10)
+    assert quantiles[-1] == Fraction(95, 100)
 
 
 def aligned(lattice: Lattice, count: int) -> np.ndarray:

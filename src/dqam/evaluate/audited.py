@@ -263,7 +263,7 @@ def _uncapped_shadows(records: Records, noise: SeededNoise, epsilon: Fraction) -
 
 # with rounds and trees even for the few trips of an audit, where they would spread trips evenly of their own accord
 WHOLE_MECHANISMS: dict[str, Synthesizer] = {
-    "flux": flux.Flux(side=3, least=0),
+    "flux": flux.Flux(side=3, least=0, known=0),
     "uniform": Uniform(),
     "laplace": Laplace(least=0),
     "mwem": Mwem(rounds=3, least=0),

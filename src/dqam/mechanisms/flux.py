@@ -31,7 +31,6 @@ from dqam.statistics import SHADOW, ShadowQuantile, ShadowSums
 ENDPOINT_WEIGHT = 3  # how much better endpoints are measured than crossings
 GLANCE = Fraction(1, 20)  # of the budget, for a first look at the size
 MOST_SIDE = 48  # of the lattice: shadows on finer ones cost more and gain little
-WELL_KNOWN = 1_000.0  # worth from which the cap is measured
 CAP = Fraction(1, 25)  # of what is left for it
 ASKED = 2_000  # queries whose answers the fit tries to keep
 TRUST = 0.01  # in these answers, against the numbers
@@ -44,9 +43,9 @@ def size_share(worth: float) -> Fraction:
     """Of the budget, for the number of trips and the mean answer: half where there is little, a twentieth where much.
 
     >>> [float(size_share(worth)) for worth in (100, 1_000, 10_000, 1e6)]
-    [0.5, 0.25, 0.13, 0.05]
+    [0.5, 0.28, 0.14, 0.05]
     """
-    return max(GLANCE, Fraction(round(100 * min(0.5, 0.25 * (max(worth, 1.0) / 1_000) ** -0.3)), 100))
+    return max(GLANCE, Fraction(round(100 * min(0.5, 0.28 * (max(worth, 1.0) / 1_000) ** -0.3)), 100))
 
 
 def lattice_side(worth: float) -> int:
@@ -62,9 +61,9 @@ def cap_quantile(worth: float) -> Fraction:
     """Which share of the trips is below the cap: few where noise is what matters, nearly all where bias is.
 
     >>> [float(cap_quantile(worth)) for worth in (1_000, 3_000, 1e5)]
-    [0.7, 0.84, 0.97]
+    [0.7, 0.8, 0.95]
     """
-    return Fraction(round(100 * min(0.97, 0.7 + 0.3 * np.log10(max(worth, 1_000.0) / 1_000))), 100)
+    return Fraction(round(100 * min(0.95, 0.7 + 0.22 * np.log10(max(worth, 1_000.0) / 1_000))), 100)
 
 
 @dataclass(frozen=True)
@@ -73,10 +72,12 @@ class Flux:
 
     side   of the lattice, in cells
     least  worth below which trips are spread evenly
+    known  worth from which the cap is measured, not guessed
     """
 
     side: int | None = None
     least: float = 60.0
+    known: float = 1_000.0
 
     def __post_init__(self) -> None:
         if self.side is not None and self.side < 1:
@@ -93,7 +94,7 @@ class Flux:
         if not size.enough:
             return Estimate(exactly(consistent(spread_evenly(grid, size), size), size.trips), size)
         lattice = Lattice.even(grid, self.side or lattice_side(size.worth))
-        cap = _cap(curator, lattice, size.worth, budget)
+        cap = self._cap(curator, lattice, size.worth, budget)
         noise = cap * curator.unit.max_trips / float(budget.left)
         sums = curator.measure(ShadowSums(lattice, cap, ENDPOINT_WEIGHT), budget) / SHADOW
         seen = Seen(lattice, noise, lattice.snap(queries[:: max(1, len(queries) // ASKED)]))
@@ -103,6 +104,15 @@ class Flux:
         histogram = exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*kept)), size.trips)
         moved = seen.distance(measured, fitted), seen.distance(fitted, kept)
         return Estimate(histogram, size, seen, kept, keep, *moved)
+
+    def _cap(self, curator: Curator, lattice: Lattice, worth: float, budget: Budget) -> int:
+        """The cap on a shadow's size: a guess (half a side long) or, where that can be known, a quantile."""
+        guess = ENDPOINT_WEIGHT + max(lattice.shape) / 2
+        if worth < self.known:
+            return min(round(guess), 2**16)
+        caps = np.unique(np.rint(np.geomspace(ENDPOINT_WEIGHT, min(6 * guess, 2**16), 40)).astype(np.int64))
+        scores = ShadowQuantile(caps, cap_quantile(worth), lattice, ENDPOINT_WEIGHT)
+        return int(caps[curator.select(scores, budget, budget.left * CAP)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,32 +168,22 @@ class Seen:
         return float(((self._answers(one) - self._answers(other)) ** 2).mean())
 
     def drawn_to_even(self, measured: Parts, fitted: Parts, size: Size) -> tuple[Parts, float]:
-        """The fit, drawn to trips spread evenly by as much as its distance to them can be noise; and what is kept.
+        """The fit, drawn to trips spread evenly the more its distance to them can be noise; and what is kept of it.
 
         Let D be the distance from the fit to the even spread, and N that of fits to an even spread seen with new noise.
-        All between the two is consistent; the part 1 - N/D of the way is kept.
+        All between the two is consistent; the part 1 - N/2D of the way is kept.
         """
         even = self.fit(even_shadows(self.lattice, measured, size), size.trips)
         rng = np.random.default_rng(0)  # as good as any: nothing here is to be hidden
         blurred = [self.distance(self.again(even, size, rng)[1], even) for _ in range(BLANKS)]
         found = self.distance(fitted, even)
-        keep = max(0.0, 1 - float(np.mean(blurred)) / found) if found > 0 else 0.0
+        keep = max(0.0, 1 - float(np.mean(blurred)) / (2 * found)) if found > 0 else 0.0
         a, v, h = (flat + keep * (part - flat) for part, flat in zip(fitted, even, strict=True))
         return (a, v, h), keep
 
     def _answers(self, parts: Parts) -> Floats:
         answers: Floats = SpatialHistogram.from_flux(self.lattice.coarse(), *parts).answers(self.queries)
         return answers
-
-
-def _cap(curator: Curator, lattice: Lattice, worth: float, budget: Budget) -> int:
-    """The cap on a shadow's size: a guess (half a side long) or, where that can be known, a quantile."""
-    guess = ENDPOINT_WEIGHT + max(lattice.shape) / 2
-    if worth < WELL_KNOWN:
-        return min(round(guess), 2**16)
-    caps = np.unique(np.rint(np.geomspace(ENDPOINT_WEIGHT, min(6 * guess, 2**16), 40)).astype(np.int64))
-    scores = ShadowQuantile(caps, cap_quantile(worth), lattice, ENDPOINT_WEIGHT)
-    return int(caps[curator.select(scores, budget, budget.left * CAP)])
 
 
 def calibrated(lattice: Lattice, measured: Parts, size: Size) -> Parts:

@@ -107,14 +107,14 @@ class Curator:
         self._check(statistic, STATISTICS)
         sensitivity = operator.index(statistic.sensitivity) * self.unit.max_trips
         entry = self._charge("measure", statistic.name, sensitivity, sensitivity, budget, epsilon)
-        return self._noise.laplace(statistic.of(self._records), entry.scale)
+        return self._noise.laplace(type(statistic).of(statistic, self._records), entry.scale)
 
     def select(self, scores: Scores, budget: Budget, epsilon: Number | None = None) -> int:
         """The index of the noisy maximum (permute and flip, scale 2 sensitivity / epsilon)."""
         self._check(scores, SCORES)
         sensitivity = operator.index(scores.sensitivity) * self.unit.max_trips
         entry = self._charge("select", scores.name, sensitivity, 2 * sensitivity, budget, epsilon)
-        return self._noise.noisy_max(scores.of(self._records), entry.scale)
+        return self._noise.noisy_max(type(scores).of(scores, self._records), entry.scale)
 
     @overload
     def partition(self, tree: PrivTree, budget: Budget, epsilon: Number | None = None) -> Partition: ...

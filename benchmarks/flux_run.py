@@ -1,0 +1,116 @@
+"""A whole run of flux beside what it builds on: the exact histogram of the same trips, and the exact counts of the
+queries.
+
+Walks are laid beforehand for both sides (`walks.cells` is touched first), so that neither pays for tracing the trips
+onto the grid; the histogram does without the cells and tallies the lines itself, within its time. Each run of flux has
+fresh `Records`: to count all queries for the mean answer, to cast all shadows and to draw the noise by OpenDP is in its
+time. What is published is a histogram that is private and consistent; the other side is neither.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.measure import city, claim, seconds
+from dqam import cities
+from dqam.consistency.currents import fit
+from dqam.counting import count_distinct
+from dqam.grid import Grid
+from dqam.histogram import SpatialHistogram
+from dqam.mechanisms.flux import Flux
+from dqam.mechanisms.uniform import measure_size
+from dqam.privacy.budget import Budget
+from dqam.privacy.curator import Curator
+from dqam.privacy.noise import OpenDPNoise
+from dqam.rectangles import random_rectangles
+from dqam.shadows import cast
+from dqam.sources import read
+from dqam.statistics import Records
+from dqam.walks import Walks, walk
+
+STEPS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "size and counting": ("dqam.mechanisms.flux.measure_size", measure_size),
+    "shadows": ("dqam.statistics.cast", cast),
+    "fit": ("dqam.mechanisms.flux.fit", fit),
+}  # none of them takes another
+
+
+@contextmanager
+def timed(spent: dict[str, float]) -> Iterator[None]:
+    """Note the seconds of each step."""
+
+    def clocked(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*given: Any, **options: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return work(*given, **options)
+            finally:
+                spent[name] += time.perf_counter() - began
+
+        return run
+
+    size, shadows, fitting = (patch(where, clocked(name, work)) for name, (where, work) in STEPS.items())
+    with size, shadows, fitting:
+        yield
+
+
+def laid(trips: int, resolution: int) -> Walks:
+    """Walks of trips in the made-up city, with their cells."""
+    walks = walk(read(city(trips)).trips(), Grid.over(cities.BOUNDS, resolution))
+    assert len(walks.cells)  # worked out when first asked for
+    return walks
+
+
+def run(walks: Walks, queries: NDArray[np.int64]) -> tuple[float, dict[str, float]]:
+    """Seconds in all and by step, the best of three runs."""
+    best: tuple[float, dict[str, float]] = (float("inf"), {})
+    for _ in range(3):
+        spent = dict.fromkeys(STEPS, 0.0)
+        budget = Budget(1)
+        with timed(spent):
+            began = time.perf_counter()
+            Flux().synthesize(Curator(Records(walks), budget, OpenDPNoise()), queries, budget)
+            total = time.perf_counter() - began
+        assert all(spent.values())  # or a step has moved, and its time is in the rest
+        best = min(best, (total, spent | {"the rest": total - sum(spent.values())}), key=lambda result: result[0])
+    return best
+
+
+def compare(what: str, walks: Walks, queries: int) -> float:
+    """Print a line of seconds; how many times the exact histogram and counts the whole of flux takes."""
+    asked = random_rectangles(walks.grid, queries, np.random.default_rng(1))
+    total, spent = run(walks, asked)
+    histogram = seconds(lambda: SpatialHistogram.of(walks))[0]
+    counts = seconds(lambda: count_distinct(walks, asked, walks.grid))[0]
+    steps = ", ".join(f"{name} {taken:.3f}" for name, taken in spent.items())
+    ratio = total / (histogram + counts)
+    print(
+        f"{what:<44} {total:7.3f} s ({steps}); histogram {histogram:.3f} + counts {counts:.3f} s; {ratio:.2f} x",
+        flush=True,
+    )
+    return ratio
+
+
+def main() -> None:
+    """Print the seconds of flux by step, beside the exact histogram and counts, and how they grow."""
+    compare("1,000 trips, resolution 8, to compile", laid(1_000, 8), 1_000)
+    large = laid(100_000, 8)
+    ratio = compare("100,000 trips, resolution 8, 16,000 queries", large, 16_000)
+    claim("flux / (histogram + counts)", ratio, 10, at_most=True)
+    print("how it grows, where one thing is other than above:")
+    compare("  10,000 trips", laid(10_000, 8), 16_000)
+    for resolution in (7, 9):
+        compare(f"  resolution {resolution}", laid(100_000, resolution), 16_000)
+    for queries in (4_000, 64_000):
+        compare(f"  {queries:,} queries", large, queries)
+
+
+if __name__ == "__main__":
+    main()
