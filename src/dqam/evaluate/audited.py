@@ -293,7 +293,7 @@ AUDITED: dict[str, Audited] = {
     "fault-half-noise": Audited(
         "half the noise", _peeks(lambda r, n, e: n.laplace(TripCount().of(r), 1 / (2 * e))), sound=False
     ),
-    "fault-no-cap": Audited("flux without its cap", _peeks(_uncapped), sound=False),
+    "fault-no-cap": Audited("crossings without their cap", _peeks(_uncapped), sound=False),
     "fault-no-shadow-cap": Audited("shadows without their cap", _peeks(_uncapped_shadows), sound=False),
     "fault-exact-n": Audited("the exact number of trips used", _peeks(_exact_total), sound=False),
     "fault-printed-quadtree": Audited(
