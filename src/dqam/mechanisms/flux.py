@@ -76,7 +76,7 @@ class Flux:
     """
 
     side: int | None = None
-    least: float = 60.0
+    least: float = 140.0
     known: float = 1_000.0
 
     def __post_init__(self) -> None:
