@@ -58,6 +58,7 @@ def main() -> None:
     options.add_argument("--data", type=Path)
     options.add_argument("--runs", type=int, default=5)
     options.add_argument("--sizes", type=int, nargs="+", default=[1_000, 100_000])
+    options.add_argument("--epsilons", nargs="+", default=EPSILONS)
     given = options.parse_args()
     losers = []
     for name, walks in data_sets(given.data, given.sizes):
@@ -68,7 +69,7 @@ def main() -> None:
         print(f"\n{name}: mean answer {truth.mean():,.0f}, exact histogram (not private) {exact:,.0f} off", flush=True)
         print("  eps   " + "".join(f"{mechanism:>16}" for mechanism in NAMES) + "   best other / flux")
         short = np.minimum(fresh[:, 2] - fresh[:, 0], fresh[:, 3] - fresh[:, 1])
-        for epsilon in EPSILONS:
+        for epsilon in given.epsilons:
             errors: dict[str, list[float]] = {mechanism: [] for mechanism in NAMES}
             covered = []
             for seed in range(given.runs):

@@ -531,8 +531,8 @@ def demo(output: Path, trips: int, seed: int) -> None:
             grid,
             private_picture,
             title="The same city, private: flux, eps = 1",
-            note="eps-differentially private for one trip; made from generated trips.",
-            unit="visits, estimated",
+            note="Differentially private for one trip, eps = 1; made from generated trips, a returning trip counts once.",
+            unit="visits that count, estimated",
         )
     overcount = np.abs(histogram.answers(asked.cells) - counts).mean()
     answers.print(maps.sketch(histogram.faces, grid), markup=False)

@@ -92,7 +92,10 @@ def doubt(estimate: Estimate, seed: int = 0) -> Doubt:
 
 
 def _coarseness(seen: Seen, kept: Parts) -> float:
-    """The mean square distance, in answers, to the release without every second line of its lattice."""
+    """The mean square distance, in answers, to the release without every second line of its lattice; 0 where that is
+    the grid."""
+    if (seen.lattice.north[-1], seen.lattice.east[-1]) == seen.lattice.shape:
+        return 0.0
     rows, columns = (np.append(np.arange(0, side, 2), side) for side in seen.lattice.shape)
     half = Lattice(columns, rows)
     a, v, h = kept
