@@ -531,7 +531,7 @@ def demo(output: Path, trips: int, seed: int) -> None:
             grid,
             private_picture,
             title="The same city, private: flux, eps = 1",
-            note="Differentially private for one trip, eps = 1; made from generated trips, a returning trip counts once.",
+            note="Differentially private for one trip, eps = 1; from generated trips; a trip that returns counts once.",
             unit="visits that count, estimated",
         )
     overcount = np.abs(histogram.answers(asked.cells) - counts).mean()
