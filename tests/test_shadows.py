@@ -372,6 +372,7 @@ def test_shadows_are_the_same_on_any_number_of_threads(trips: int, monkeypatch: 
     kept = records(crowd(3, trips))
     kept.longest[: trips // 10] = -1
     for lattice in LATTICES.values():
+        monkeypatch.setattr(module, "SPAN", 1)
         monkeypatch.setenv("DQAM_THREADS", "1")
         one = cast(kept.walks, kept.longest, lattice)
         monkeypatch.setenv("DQAM_THREADS", "2")

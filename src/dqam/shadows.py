@@ -32,6 +32,7 @@ from dqam.walks import Walks
 UNIT = 2**16  # of a number of a shadow, in fixed point
 LARGEST = 2**22  # in units; a shadow with a larger number, or with one that is none, is the trip itself
 RIDGE = 0.05  # relative to the square of each number
+SPAN = 2**16  # visits that are worth a thread
 MOST_VISITS = 128  # of lattice cells; a longer trip is its own shadow
 
 
@@ -53,7 +54,8 @@ def cast(walks: Walks, longest: Integers, lattice: Lattice) -> Shadows:
     cells, pieces = walks.cells, walks.pieces
     east, north = (np.repeat(np.arange(len(lines) - 1), np.diff(lines)) for lines in (lattice.east, lattice.north))
     place = (north[:, None] * lattice.shape[1] + east).ravel().astype(np.int32)
-    parts = spans(np.concatenate([[0], np.cumsum(1 + np.diff(walks.visits))]), 4 * cores())
+    weights = np.concatenate([[0], np.cumsum(1 + np.diff(walks.visits))])
+    parts = spans(weights, min(4 * cores(), 1 + int(weights[-1]) // SPAN))
     counts = each_span(lambda i, j: _count(cells, pieces, longest[i:j], place, lattice.cells), parts)
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))]) if counts else np.zeros(1, np.int64)
     slots, values = np.zeros(offsets[-1], np.int32), np.zeros(offsets[-1], np.int32)
