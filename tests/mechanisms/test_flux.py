@@ -14,7 +14,6 @@ from dqam.mechanisms.flux import (
     ENDPOINT_WEIGHT,
     GLANCE,
     MOST_SIDE,
-    RICH,
     Estimate,
     Flux,
     Seen,
@@ -381,7 +380,7 @@ def estimated(epsilon: Fraction) -> tuple[Estimate, Curator]:
     return Flux().estimate(curator, QUERIES, curator.budget), curator
 
 
-@pytest.mark.parametrize("worth", [0.1 * RICH, 0.5 * RICH, 2 * RICH])
+@pytest.mark.parametrize("worth", [0.1 * Flux().rich, 0.5 * Flux().rich, 2 * Flux().rich])
 def test_an_estimate_tells_how_it_came_about(worth: float) -> None:
     epsilon = Fraction(worth) / 800
     found, curator = estimated(epsilon)
@@ -394,7 +393,7 @@ def test_an_estimate_tells_how_it_came_about(worth: float) -> None:
     refined = SpatialHistogram.from_flux(GRID, *found.seen.lattice.refine(*found.kept))
     np.testing.assert_allclose(parts(found.histogram), parts(refined), rtol=1e-9, atol=1e-6)
     assert found.misfit > 0
-    assert (found.drawn > 0) == (worth < RICH)  # only the rich are not drawn to even
+    assert (found.drawn > 0) == (worth < Flux().rich)  # only the rich are not drawn to even
 
 
 def test_an_estimate_of_little_worth_has_seen_nothing() -> None:

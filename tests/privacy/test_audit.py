@@ -49,6 +49,7 @@ def test_sound_mechanisms_stay_below_their_epsilon(name: str) -> None:
     [
         ("fault-half-noise", "no trips + one cell", 2_000, 1.6),
         ("fault-no-cap", "few trips + longest walk", 1_000, 2),
+        ("fault-no-shadow-cap", "few trips + on corners", 1_000, 2),
         ("fault-exact-n", "few trips + one cell", 1_000, 3),
         ("fault-printed-quadtree", "", 8_000, 1.5),
         ("fault-quiet-vectors", "", 300, 2),

@@ -258,12 +258,12 @@ def _uncapped(records: Records, noise: SeededNoise, epsilon: Fraction) -> Any:
 
 
 def _uncapped_shadows(records: Records, noise: SeededNoise, epsilon: Fraction) -> Any:
-    return noise.laplace(ShadowSums(LATTICE, 2**16, 3).of(records), CAP * SHADOW / epsilon)
+    return noise.laplace(ShadowSums(LATTICE, 2**16, 3).of(records), SHADOW / epsilon)  # as for a cap of 1
 
 
 # with rounds and trees even for the few trips of an audit, where they would spread trips evenly of their own accord
 WHOLE_MECHANISMS: dict[str, Synthesizer] = {
-    "flux": flux.Flux(side=3, least=0, known=0),
+    "flux": flux.Flux(side=3, least=0, known=0, rich=0),
     "uniform": Uniform(),
     "laplace": Laplace(least=0),
     "mwem": Mwem(rounds=3, least=0),

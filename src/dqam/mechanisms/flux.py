@@ -34,7 +34,6 @@ MOST_SIDE = 48  # of the lattice: shadows on finer ones cost more and gain littl
 CAP = Fraction(1, 25)  # of what is left for it
 ASKED = 2_000  # queries whose answers the fit tries to keep
 TRUST = 0.01  # in these answers, against the numbers
-RICH = 5_000.0  # worth from which no one would mistake trips for evenly spread
 BLANKS = 4  # fits to noise alone
 STEPS, NEAR = 4_000, 1e-3  # of the fit
 
@@ -73,11 +72,13 @@ class Flux:
     side   of the lattice, in cells
     least  worth below which trips are spread evenly
     known  worth from which the cap is measured, not guessed
+    rich   worth from which no one would mistake trips for evenly spread: below, the fit is drawn to that
     """
 
     side: int | None = None
     least: float = 140.0
     known: float = 1_000.0
+    rich: float = 5_000.0
 
     def __post_init__(self) -> None:
         if self.side is not None and self.side < 1:
@@ -100,7 +101,7 @@ class Flux:
         seen = Seen(lattice, noise, lattice.snap(queries[:: max(1, len(queries) // ASKED)]))
         measured = calibrated(lattice, lattice.parts(sums / seen.weights), size)
         fitted = seen.fit(measured, size.trips)
-        kept, keep = seen.drawn_to_even(measured, fitted, size) if size.worth < RICH else (fitted, 1.0)
+        kept, keep = seen.drawn_to_even(measured, fitted, size) if size.worth < self.rich else (fitted, 1.0)
         histogram = exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*kept)), size.trips)
         moved = seen.distance(measured, fitted), seen.distance(fitted, kept)
         return Estimate(histogram, size, seen, kept, keep, *moved)
