@@ -41,7 +41,7 @@ def test_the_noise_of_releases_is_measured_too() -> None:
 @pytest.mark.parametrize("name", [name for name, audited in AUDITED.items() if audited.sound])
 def test_sound_mechanisms_stay_below_their_epsilon(name: str) -> None:
     pairs = ("no trips + one cell", "a crowd in one cell + one cell", "few trips + longest walk")
-    assert bound(name, 250 if name in WHOLE_MECHANISMS else 1_000, *pairs) <= 1
+    assert bound(name, 150 if name in WHOLE_MECHANISMS else 1_000, *pairs) <= 1
 
 
 @pytest.mark.parametrize(
