@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from dqam import cities
-from dqam.evaluate.datasets import made_up, real
+from dqam.evaluate.datasets import SAMPLE, _inside, made_up, real
 from dqam.grid import Grid
 from dqam.histogram import SpatialHistogram
 from dqam.mechanisms import MECHANISMS, make
@@ -45,11 +45,7 @@ def data_sets(folder: Path | None, sizes: list[int]) -> Iterator[tuple[str, Walk
 
 
 def _all_inside(folder: Path) -> int:
-    trips = read(folder / "porto_sample.csv.gz").trips()
-    west, south, east, north = cities.PORTO_BOUNDS
-    there = (trips.x >= west) & (trips.x <= east) & (trips.y >= south) & (trips.y <= north)
-    away = np.concatenate([[0], np.cumsum(~there)])[trips.offsets]
-    return int(((np.diff(away) == 0) & (np.diff(trips.offsets) > 0)).sum())
+    return len(_inside(read(folder / SAMPLE).trips(), cities.PORTO_BOUNDS))
 
 
 def main() -> None:
