@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 from scipy.optimize import linprog
 from tests.consistency.test_pairwise import linear_program
 
-from benchmarks.measure import city, claim, seconds
+from benchmarks.measure import city, claim, clocked, seconds
 from benchmarks.pairwise_consistency import violated
 from dqam import cities
 from dqam.grid import Grid
@@ -36,23 +35,12 @@ ROUNDS = 8  # as many as it takes with much data
 @contextmanager
 def timed(spent: dict[str, float]) -> Iterator[None]:
     """Note the seconds of each step; a step that another one takes counts in both."""
-
-    def clocked(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*given: Any, **options: Any) -> Any:
-            began = time.perf_counter()
-            try:
-                return work(*given, **options)
-            finally:
-                spent[name] += time.perf_counter() - began
-
-        return run
-
     with (
-        patch(f"{STEPS}.measure_size", clocked("size", measure_size)),
-        patch(f"{STEPS}.grow_quadtree", clocked("tree", grow_quadtree)),
-        patch.object(Curator, "select", clocked("select", Curator.select)),
-        patch.object(SpatialHistogram, "answers", clocked("answer", SpatialHistogram.answers)),
-        patch.object(Regions, "learn", clocked("update", Regions.learn)),
+        patch(f"{STEPS}.measure_size", clocked(measure_size, spent, "size")),
+        patch(f"{STEPS}.grow_quadtree", clocked(grow_quadtree, spent, "tree")),
+        patch.object(Curator, "select", clocked(Curator.select, spent, "select")),
+        patch.object(SpatialHistogram, "answers", clocked(SpatialHistogram.answers, spent, "answer")),
+        patch.object(Regions, "learn", clocked(Regions.learn, spent, "update")),
     ):
         yield
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from dqam import cities
-from dqam.evaluate.datasets import SAMPLE, _inside, made_up, real
+from dqam.evaluate.datasets import SAMPLE, made_up, real, wholly_inside
 from dqam.grid import Grid
 from dqam.histogram import SpatialHistogram
 from dqam.mechanisms import MECHANISMS, make
@@ -45,7 +45,7 @@ def data_sets(folder: Path | None, sizes: list[int]) -> Iterator[tuple[str, Walk
 
 
 def _all_inside(folder: Path) -> int:
-    return len(_inside(read(folder / SAMPLE).trips(), cities.PORTO_BOUNDS))
+    return len(wholly_inside(read(folder / SAMPLE).trips(), cities.PORTO_BOUNDS))
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.measure import city, claim, seconds
+from benchmarks.measure import city, claim, clocked, seconds
 from dqam import cities
 from dqam.consistency.currents import fit
 from dqam.counting import count_distinct
@@ -45,18 +45,7 @@ STEPS: dict[str, tuple[str, Callable[..., Any]]] = {
 @contextmanager
 def timed(spent: dict[str, float]) -> Iterator[None]:
     """Note the seconds of each step."""
-
-    def clocked(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*given: Any, **options: Any) -> Any:
-            began = time.perf_counter()
-            try:
-                return work(*given, **options)
-            finally:
-                spent[name] += time.perf_counter() - began
-
-        return run
-
-    size, shadows, fitting = (patch(where, clocked(name, work)) for name, (where, work) in STEPS.items())
+    size, shadows, fitting = (patch(where, clocked(work, spent, name)) for name, (where, work) in STEPS.items())
     with size, shadows, fitting:
         yield
 

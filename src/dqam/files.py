@@ -32,9 +32,30 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     temporary = target.with_name(f".{target.name}.{os.getpid()}.part{target.suffix}")
     try:
         yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
         os.replace(temporary, target)
     except OSError as error:
         raise InputError(f"{target} can not be written ({error.strerror or error}); choose another place.") from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file such that no moment, not even a killed process, leaves a part of it behind.
+
+    It has no name until it is whole, where the system can do that; elsewhere a temporary one.
+    """
+    target = writable(path)
+    try:
+        unnamed = os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, 0o666)
+    except (AttributeError, OSError):  # no such system, or no such file system
+        with replacing(path) as temporary:
+            temporary.write_bytes(content)
+        return
+    with os.fdopen(unnamed, "wb") as file, replacing(path) as temporary:
+        file.write(content)
+        file.flush()
+        os.fsync(unnamed)
+        os.link(f"/proc/self/fd/{unnamed}", temporary, src_dir_fd=unnamed)  # with it links are followed

@@ -46,6 +46,15 @@ class Gap:
         if not (self.seconds > 0 and self.metres > 0):
             raise InputError(f"A gap is longer than nothing; got {self.seconds:g} s, {self.metres:g} m.")
 
+    def __str__(self) -> str:
+        """For people.
+
+        >>> print(Gap.parse("2min"))
+        120 s
+        """
+        limits = ((self.seconds, "s"), (self.metres, "m"))
+        return " or ".join(f"{value:g} {unit}" for value, unit in limits if math.isfinite(value)) or "none"
+
     @classmethod
     def parse(cls, text: str) -> Gap:
         """A gap from words like '120s', '500m' or '2km'."""

@@ -202,7 +202,7 @@ def test_every_figure_of_the_paper_fits_the_settings() -> None:
 
 def test_trips_wholly_inside_are_chosen_by_seed() -> None:
     trips = Trips.from_lists([[(0, 0), (1, 1)], [(0.5, 0.5), (3, 3)], [(0.2, 0.2)], [(1, 0), (0, 1), (0.5, 0.5)]])
-    inside = datasets._inside(trips, (0, 0, 1, 1))
+    inside = datasets.wholly_inside(trips, (0, 0, 1, 1))
     assert np.diff(inside.offsets).tolist() == [2, 1, 3]
     assert inside.x.tolist() == [0, 1, 0.2, 1, 0, 0.5]
     assert len(datasets._chosen(inside, 2, 0)) == 2

@@ -100,6 +100,14 @@ def test_the_lattice_of_all_lines_changes_nothing() -> None:
             np.testing.assert_allclose(part, wanted, rtol=1e-12)
 
 
+@given(lattices(), st.integers(0, 2**32 - 1))
+def test_answers_of_a_lattice_are_those_of_its_refinement(lattice: Lattice, seed: int) -> None:
+    parts, grid = random_parts(np.random.default_rng(seed), *lattice.shape), grid_of(lattice)
+    rectangles = all_rectangles(*grid.shape)
+    expected = SpatialHistogram.from_flux(grid, *lattice.refine(*parts)).answers(rectangles)
+    np.testing.assert_allclose(lattice.answers(*parts, rectangles), expected, atol=1e-12)
+
+
 @given(lattices(), st.integers(0, 10**6))
 @settings(max_examples=100, deadline=None)
 def test_gather_is_the_adjoint_of_refine(lattice: Lattice, seed: int) -> None:

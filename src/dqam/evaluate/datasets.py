@@ -101,7 +101,7 @@ def real(folder: Path) -> tuple[DataSet, DataSet]:
 
     @cache
     def inside() -> Trips:
-        return _inside(read(folder / SAMPLE).trips(), cities.PORTO_BOUNDS)
+        return wholly_inside(read(folder / SAMPLE).trips(), cities.PORTO_BOUNDS)
 
     @cache
     def melbourne() -> cities.RoadNetwork:
@@ -147,7 +147,7 @@ def prepare(data: DataSet, n: int, seed: int, folder: Path, show: Callable[[floa
     return path
 
 
-def _inside(trips: Trips, bounds: Bounds) -> Trips:
+def wholly_inside(trips: Trips, bounds: Bounds) -> Trips:
     """The trips that lie within `bounds` with all their points."""
     west, south, east, north = bounds
     there = (trips.x >= west) & (trips.x <= east) & (trips.y >= south) & (trips.y <= north)

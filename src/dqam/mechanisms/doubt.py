@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from dqam.errors import InputError
 from dqam.histogram import SpatialHistogram
 from dqam.mechanisms.flux import Estimate, Seen
-from dqam.mechanisms.uniform import scaled_to
-from dqam.partition.lattice import Floats, Lattice, Parts
+from dqam.partition.lattice import Floats, Lattice, Parts, flat
 
 AGAIN = 8  # fresh noises
 COARSENESS, TURNING, MISFIT, DRAWING = 0.5, 0.011, 1.3, 0.8
@@ -37,21 +36,28 @@ LOW, HIGH = 0.08, 0.03  # within these shares of 0 and of all trips the model's 
 class Doubt:
     """How far the answers of `histogram` may be off.
 
-    moved  how far fresh noise moved it, each time
-    model  the standard deviation of what the model can not say, in trips
-    noise  the standard deviation of the number of trips
+    model    the standard deviation of what the model can not say, in trips
+    noise    the standard deviation of the number of trips
+    lattice  where the trips were seen; None where they were only counted, so that all answers move with their number
+    moved    float64[times, numbers of the lattice]: how far fresh noise moved what the histogram was refined from
     """
 
     histogram: SpatialHistogram
-    moved: tuple[SpatialHistogram, ...]
     model: float
     noise: float
+    lattice: Lattice | None = None
+    moved: Floats | None = None
 
     def deviations(self, rectangles: NDArray[np.int64]) -> Floats:
         """The standard deviation of the answer to each rectangle."""
         total = max(float(self.histogram.total), 1e-9)
         share = np.clip(self.histogram.answers(rectangles) / total, 0, 1)
-        noise = np.mean([moved.answers(rectangles) ** 2 for moved in self.moved], axis=0)
+        if self.lattice is None or self.moved is None:
+            noise = (share * self.noise) ** 2
+        else:
+            lattice = self.lattice
+            moved = [lattice.answers(*lattice.parts(numbers), rectangles) for numbers in self.moved]
+            noise = np.mean(np.square(moved), axis=0)
         model = self.model * np.sqrt(np.minimum(1.0, np.minimum(share / LOW, (1 - share) / HIGH)))
         deviations: Floats = np.sqrt(noise + model**2)
         return deviations
@@ -71,7 +77,7 @@ def doubt(estimate: Estimate, seed: int = 0) -> Doubt:
     histogram, size = estimate.histogram, estimate.size
     rng = np.random.default_rng(seed)
     if estimate.seen is None or estimate.kept is None:
-        return Doubt(histogram, (scaled_to(histogram, size.noise),), UNSEEN * size.trips, size.noise)
+        return Doubt(histogram, UNSEEN * size.trips, size.noise)
     seen, kept = estimate.seen, estimate.kept
     moved, moved_fits = [], []
     for _ in range(AGAIN):
@@ -79,8 +85,7 @@ def doubt(estimate: Estimate, seed: int = 0) -> Doubt:
         other = replace(size, trips=max(float(trips), 1.0), answer=max(float(min(answer, trips)), 0.0))
         measured, fitted = seen.again(kept, other, rng)
         moved_fits.append(seen.distance(measured, fitted))
-        a, v, h = (estimate.keep * (now - then) for now, then in zip(fitted, kept, strict=True))
-        moved.append(SpatialHistogram.from_flux(histogram.grid, *seen.lattice.refine(a, v, h)))
+        moved.append(estimate.keep * (flat(fitted) - flat(kept)))
     misfit = max(0.0, estimate.misfit - float(np.mean(moved_fits)))
     model = (
         COARSENESS**2 * _coarseness(seen, kept)
@@ -88,7 +93,7 @@ def doubt(estimate: Estimate, seed: int = 0) -> Doubt:
         + MISFIT**2 * misfit
         + DRAWING**2 * estimate.drawn
     )
-    return Doubt(histogram, tuple(moved), float(np.sqrt(model)), size.noise)
+    return Doubt(histogram, float(np.sqrt(model)), size.noise, seen.lattice, np.stack(moved))
 
 
 def _coarseness(seen: Seen, kept: Parts) -> float:

@@ -23,7 +23,7 @@ from dqam.consistency.currents import Answers, Cells, fit
 from dqam.errors import InputError
 from dqam.histogram import SpatialHistogram
 from dqam.mechanisms.uniform import Size, consistent, measure_size, spread_evenly
-from dqam.partition.lattice import Floats, Integers, Lattice, Parts
+from dqam.partition.lattice import Floats, Integers, Lattice, Parts, flat
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.statistics import SHADOW, ShadowQuantile, ShadowSums
@@ -159,8 +159,7 @@ class Seen:
 
     def again(self, truth: Parts, size: Size, rng: np.random.Generator) -> tuple[Parts, Parts]:
         """What might be measured, and then fitted, if `truth` were true: with new noise."""
-        flat = np.concatenate([part.ravel() for part in truth])
-        noisy = flat + rng.laplace(0, self.noise, len(flat)) / self.weights
+        noisy = flat(truth) + rng.laplace(0, self.noise, self.lattice.numbers) / self.weights
         measured = calibrated(self.lattice, self.lattice.parts(noisy), size)
         return measured, self.fit(measured, size.trips)
 
@@ -179,7 +178,7 @@ class Seen:
         blurred = [self.distance(self.again(even, size, rng)[1], even) for _ in range(BLANKS)]
         found = self.distance(fitted, even)
         keep = max(0.0, 1 - float(np.mean(blurred)) / (2 * found)) if found > 0 else 0.0
-        a, v, h = (flat + keep * (part - flat) for part, flat in zip(fitted, even, strict=True))
+        a, v, h = (level + keep * (part - level) for part, level in zip(fitted, even, strict=True))
         return (a, v, h), keep
 
     def _answers(self, parts: Parts) -> Floats:

@@ -103,6 +103,36 @@ class Lattice:
         h = (_between(self.north, np.pad(horizontal, ((1, 1), (0, 0)))) / wide)[:, column]
         return a, v, h
 
+    def answers(self, endpoints: Floats, vertical: Floats, horizontal: Floats, rectangles: Integers) -> Floats:
+        """What the refined histogram would answer to rectangles of the grid.
+
+        That is the endpoints in a rectangle and half of what crosses its border. As all is spread evenly, or goes over
+        evenly from line to line, the running sums of each are linear in x and in y between the points of the lattice.
+
+        >>> lattice = Lattice(np.array([0, 2, 4]), np.array([0, 2]))
+        >>> parts = np.ones((1, 2)), np.ones((1, 1)), np.zeros((0, 2))
+        >>> lattice.answers(*parts, np.array([[0, 0, 2, 2], [0, 0, 1, 2]]))
+        array([1.5 , 0.75])
+        """
+        ends = np.pad(endpoints.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+        across = np.pad(vertical.cumsum(axis=0), ((1, 0), (1, 1))) / 2
+        along = np.pad(horizontal.cumsum(axis=1), ((1, 1), (1, 0))) / 2
+        west, south, east, north = rectangles.T
+        corners = (
+            (ends + across + along, north, east),
+            (across - ends - along, north, west),
+            (along - ends - across, south, east),
+            (ends - across - along, south, west),
+        )
+        answers: Floats = sum(
+            (
+                _interpolated(table, _place(self.north, row), _place(self.east, column))
+                for table, row, column in corners
+            ),
+            np.zeros(len(rectangles)),
+        )
+        return answers
+
     def gather(self, endpoints: Floats, vertical: Floats, horizontal: Floats) -> Parts:
         """What factors of the numbers on the grid are as factors of those on the lattice: the adjoint of `refine`."""
         wide, high = np.diff(self.east), np.diff(self.north)
@@ -126,6 +156,11 @@ class Lattice:
             start = np.clip(start - ((start == stop) & back), 0, len(lines) - 2)
             snapped[:, low], snapped[:, high] = start, np.maximum(stop, start + 1)
         return snapped
+
+
+def flat(parts: Parts) -> Floats:
+    """One vector of all numbers: the inverse of `Lattice.parts`."""
+    return np.concatenate([part.ravel() for part in parts])
 
 
 def _lines(of: NDArray[np.integer]) -> Integers:
@@ -158,6 +193,20 @@ def _weights(lines: Integers) -> tuple[Integers, Floats]:
     inner = np.arange(1, lines[-1])
     cell = _cell_of(lines)[inner]
     return cell, (inner - lines[cell]) / np.diff(lines)[cell]
+
+
+def _place(lines: Integers, at: Integers) -> tuple[Integers, Floats]:
+    """For grid lines the coarse cell they are in, and how far on they are in it."""
+    cell = np.minimum(np.searchsorted(lines, at, side="right"), len(lines) - 1) - 1
+    return cell, (at - lines[cell]) / (lines[cell + 1] - lines[cell])
+
+
+def _interpolated(table: Floats, rows: tuple[Integers, Floats], columns: tuple[Integers, Floats]) -> Floats:
+    """Values between those of `table`, linear along each axis."""
+    (row, up), (column, right) = rows, columns
+    low = table[row, column] * (1 - right) + table[row, column + 1] * right
+    high = table[row + 1, column] * (1 - right) + table[row + 1, column + 1] * right
+    return low * (1 - up) + high * up
 
 
 def _between(lines: Integers, values: Floats) -> Floats:

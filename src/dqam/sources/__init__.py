@@ -63,13 +63,17 @@ def read(
     found = recognise(table.names, table.name, columns, hints)
     if crs is None and found.geometry:
         crs = table.crs(found.geometry)
-    return Source(table, found, crs or DEGREES, swap_axes, on_error)
+    made = Source(table, found, crs or DEGREES, swap_axes, on_error)
+    if isinstance(path_or_object, str | os.PathLike):
+        made.path = Path(path_or_object)
+    return made
 
 
 class Source:
     """Trips that are read anew at each iteration, in batches of whole trips.
 
     name   the file's name, or the type of the object
+    path   the file; None where the source is an object
     crs    the coordinate reference system of the trips
     batch  about so many points make a batch
     """
@@ -80,6 +84,7 @@ class Source:
         self._table, self._columns = table, columns
         self._swap_axes, self._on_error = swap_axes, on_error
         self.name = "Trips" if isinstance(table, Trips) else table.name
+        self.path: Path | None = None
         self.crs, self.batch = crs, batch
         self._intake = self._new_intake()
 

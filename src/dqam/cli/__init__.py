@@ -1,0 +1,77 @@
+"""The `dqam` command.
+
+Words, tables and progress go to standard error or, where they are the answer, to standard output; with --json
+standard output is exactly one JSON object. Exit codes: 0 done, 1 a check failed, 2 bad input or usage,
+3 budget refused. Commands import what is slow to load when they run, so that the others start at once.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import NoReturn
+
+import click
+
+import dqam
+from dqam.cli import demo, exact, generate, release, research
+from dqam.cli.terminal import plain, words
+from dqam.errors import InputError
+from dqam.privacy.budget import BudgetError
+
+
+def main() -> NoReturn:
+    """Run the command line; bad input is one sentence on standard error and exit code 2."""
+    for name, code in (("SIGTERM", 143), ("SIGHUP", 129)):  # unwind, so that no temporary file stays
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda *_, code=code: sys.exit(code))
+    try:
+        cli.main(prog_name="dqam", standalone_mode=False)
+    except click.exceptions.Abort:
+        words.print("Stopped; nothing was written.")
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except InputError as error:
+        words.print(f"[bold red]Error:[/] {plain(error)}", soft_wrap=True)
+        sys.exit(3 if isinstance(error, BudgetError) else 2)
+    except OSError as error:
+        words.print(f"[bold red]Error:[/] {plain(error)}", soft_wrap=True)
+        sys.exit(2)
+    sys.exit(0)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(dqam.__version__, prog_name="dqam")
+def cli() -> None:
+    """Distinct trips in any rectangle of a map: counted exactly, or published with differential privacy.
+
+    \b
+    Start here:
+      dqam demo                                a made-up city, published
+      dqam inspect trips.csv --bounds W S E N  what would be used of your own file
+      dqam publish trips.csv --bounds W S E N --epsilon 1 --plan
+      dqam publish trips.csv --bounds W S E N --epsilon 1 -o map.nc
+      dqam query map.nc --bounds W S E N       distinct trips through a rectangle
+      dqam serve map.nc                        the same in the browser
+      dqam reproduce --quick -o results        the paper's experiments, done soundly
+    """
+
+
+for command in (
+    release.publish,
+    release.query,
+    release.export,
+    release.report,
+    release.serve,
+    release.ledger,
+    exact.inspect,
+    exact.count,
+    generate.generate,
+    demo.demo,
+    research.reproduce,
+    research.show_mechanisms,
+    research.audit,
+):
+    cli.add_command(command)

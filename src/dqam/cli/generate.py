@@ -1,0 +1,142 @@
+"""Commands that make trips: generate city, network and porto."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dqam.cli.options import PATH, Command, seed_option, with_options
+from dqam.cli.terminal import answers, json_option, print_json, progress_of, words
+from dqam.errors import InputError
+
+if TYPE_CHECKING:
+    from dqam.trips import Trips
+
+
+@click.group()
+def generate() -> None:
+    """Make trips: a made-up city, or trips on a road network.
+
+    The file is Parquet, a row a point, with the columns uid, tid, datetime, lng, lat. The same seed gives the
+    same trips.
+
+    \b
+      dqam generate city -n 20000 -o city.parquet
+    """
+
+
+def generate_options(command: Command) -> Command:
+    """-n, --seed and -o."""
+    return with_options(
+        command,
+        click.option(
+            "--trips",
+            "-n",
+            type=click.IntRange(min=1),
+            default=20_000,
+            show_default=True,
+            help="How many trips to make.",
+        ),
+        seed_option("Another seed, other trips."),
+        click.option("--overwrite", is_flag=True, help="Replace the file if there is one."),
+        click.option("--output", "-o", type=PATH, required=True, help="The Parquet file to write."),
+        json_option,
+    )
+
+
+def save_trips(
+    batches: Iterable[Trips], path: Path, total: int, bounds: tuple[float, ...], overwrite: bool, as_json: bool
+) -> None:
+    """Write generated trips and say how to go on."""
+    from dqam import cities
+
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} exists; give another name, or --overwrite to replace it.")
+    with progress_of(f"Generating {total:,} trips") as show:
+        points = cities.write_parquet(batches, path, total, lambda done, of: show(done / of))
+    if as_json:
+        print_json({"file": str(path), "trips": total, "points": points, "bounds": bounds})
+        return
+    spelled = " ".join(f"{side:.6f}" for side in bounds)
+    answers.print(f"{path}: {total:,} trips, {points:,} points", markup=False)
+    words.print(f"Next: dqam inspect {path} --bounds {spelled}", markup=False, soft_wrap=True)
+
+
+@generate.command()
+@generate_options
+def city(trips: int, seed: int, output: Path, overwrite: bool, as_json: bool) -> None:
+    """Trips through a made-up city: streets, arterials, a river with bridges, several centres.
+
+    \b
+      dqam generate city -n 20000 -o city.parquet
+    """
+    from dqam import cities
+
+    save_trips(cities.city_trips(trips, seed), output, trips, cities.BOUNDS, overwrite, as_json)
+
+
+@generate.command()
+@click.option("--nodes", type=PATH, required=True, help="Node table: id, lon, lat.")
+@click.option("--links", type=PATH, required=True, help="Link table: from, to, length_m, freespeed_mps.")
+@click.option(
+    "--bounds",
+    type=float,
+    nargs=4,
+    metavar="W S E N",
+    help="Where trips start and end; central Melbourne if not given.",
+)
+@click.option(
+    "--units", type=click.IntRange(min=1), default=20, show_default=True, help="Time units a trip is observed."
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0, min_open=True),
+    default=15.0,
+    show_default=True,
+    help="Seconds in a time unit.",
+)
+@generate_options
+def network(
+    nodes: Path,
+    links: Path,
+    bounds: tuple[float, float, float, float] | None,
+    units: int,
+    interval: float,
+    trips: int,
+    seed: int,
+    output: Path,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Trips between uniform origins and destinations on a road network (MELB-CAR of the paper).
+
+    \b
+      dqam generate network --nodes nodes.csv.gz --links edges.csv.gz -n 100000 -o melb.parquet
+    """
+    from dqam import cities
+
+    area = bounds or cities.MELBOURNE_BOUNDS
+    roads = cities.RoadNetwork.from_tables(nodes, links, area)
+    batches = cities.uniform_trips(roads, area, trips, seed, units=units, interval=interval)
+    save_trips(batches, output, trips, area, overwrite, as_json)
+
+
+@generate.command()
+@click.option("--roads", type=PATH, required=True, help="Road segments: coordinates, highway.")
+@click.option("--sample", type=PATH, required=True, help="Trips whose origins and destinations to resample.")
+@generate_options
+def porto(roads: Path, sample: Path, trips: int, seed: int, output: Path, overwrite: bool, as_json: bool) -> None:
+    """Porto-like trips: origins and destinations of a sample, resampled and jittered, routed on Porto's roads.
+
+    \b
+      dqam generate porto --roads porto_roads.csv.gz --sample porto_sample.csv.gz -n 100000 -o porto.parquet
+    """
+    from dqam import cities
+    from dqam.sources import read
+
+    network = cities.RoadNetwork.from_lines(roads)
+    batches = cities.porto_like_trips(network, read(sample).trips(), trips, seed)
+    save_trips(batches, output, trips, cities.PORTO_BOUNDS, overwrite, as_json)

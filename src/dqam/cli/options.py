@@ -1,0 +1,102 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dqam.errors import InputError
+from dqam.files import writable
+from dqam.grid import DEGREES, Grid
+
+Command = Callable[..., Any]
+Option = Callable[[Command], Command]
+
+PATH = click.Path(path_type=Path)
+TRIPS_AND_GRID: tuple[Option, ...] = (
+    click.argument("file", type=PATH),
+    click.option(
+        "--bounds",
+        type=float,
+        nargs=4,
+        required=True,
+        metavar="W S E N",
+        help="West, south, east, north of the map: public, chosen by you, never taken from the data.",
+    ),
+    click.option("--resolution", "-k", type=int, default=8, show_default=True, help="2^k x 2^k cells, k from 1 to 12."),
+    click.option("--crs", default=DEGREES, show_default=True, help="CRS of the bounds, such as EPSG:28355."),
+    click.option(
+        "--column",
+        "columns",
+        multiple=True,
+        metavar="ROLE=NAME",
+        help="Name a column that is not recognised, or use none (person=). "
+        "Roles: trip, person, time, lon, lat, geometry, polyline.",
+    ),
+    click.option(
+        "--on-error",
+        type=click.Choice(["fail", "drop"]),
+        default="fail",
+        show_default=True,
+        help="What to do with points whose coordinates are missing or out of range.",
+    ),
+    click.option("--source-crs", help="CRS of the file's coordinates, if it does not say so itself."),
+    click.option("--swap-axes", is_flag=True, help="The file has latitude and longitude exchanged."),
+    click.option(
+        "--max-gap",
+        metavar="120s|500m",
+        help="Cut a trip where the GPS was silent for longer than this (s, min, m or km).",
+    ),
+)
+
+
+def with_options(command: Command, *options: Option) -> Command:
+    """The command with these options, in this order in its help."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def seed_option(about: str) -> Option:
+    """--seed, with the words about it in the help."""
+    return click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help=about)
+
+
+def reads_trips(command: Command) -> Command:
+    """FILE, how to read it and the grid to lay it on; the command gets `source`, `grid` and `gap`."""
+
+    @wraps(command)
+    def run(
+        file: Path,
+        columns: tuple[str, ...],
+        on_error: str,
+        source_crs: str | None,
+        swap_axes: bool,
+        max_gap: str | None,
+        bounds: tuple[float, float, float, float],
+        resolution: int,
+        crs: str,
+        **options: Any,
+    ) -> None:
+        from dqam.sources import read
+        from dqam.walks import Gap
+
+        grid = Grid.over(bounds, resolution, crs)
+        gap = Gap.parse(max_gap) if max_gap else None
+        roles = {}
+        for column in columns:
+            role, equals, name = column.partition("=")
+            if not equals:
+                raise InputError(f"--column wants ROLE=NAME, like --column trip=ride_id; got {column!r}.")
+            roles[role] = name
+        source = read(file, columns=roles or None, crs=source_crs, swap_axes=swap_axes, on_error=on_error)
+        for output in (options.get("output"), options.get("picture")):
+            if output is not None:
+                writable(output, file, options.get("rectangles"))
+        command(source=source, grid=grid, gap=gap, **options)
+
+    return with_options(run, *TRIPS_AND_GRID)

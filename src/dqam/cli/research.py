@@ -1,0 +1,197 @@
+"""Commands about the mechanisms: reproduce, mechanisms and audit."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+import click
+from rich.table import Table
+
+from dqam.cli.options import PATH, seed_option
+from dqam.cli.terminal import answers, json_option, plain, print_json, progress_of, words
+from dqam.errors import InputError
+from dqam.privacy.budget import parse_epsilon
+from dqam.privacy.figure import draw_audit
+from dqam.threads import cores
+
+if TYPE_CHECKING:
+    from dqam.evaluate.audited import Audited
+
+
+@click.command()
+@click.option("--output", "-o", type=PATH, required=True, help="The folder for results, figures and page.")
+@click.option(
+    "--quick", is_flag=True, help="Fewer trips, query sets, resolutions and runs: minutes instead of a night."
+)
+@click.option("--only", multiple=True, metavar="FIGURE", help="Run for this figure alone. Repeatable.")
+@click.option("--data", type=PATH, help="Folder with the Porto and Melbourne files.")
+@click.option("--runs", type=click.IntRange(1, 1000), help="Runs a point; 5, or 3 with --quick, if not given.")
+@seed_option("Of trips, queries and noise.")
+@click.option(
+    "--processes", type=click.IntRange(min=1), help="How many at once; as many as there are processors if not given."
+)
+def reproduce(
+    output: Path,
+    quick: bool,
+    only: tuple[str, ...],
+    data: Path | None,
+    runs: int | None,
+    seed: int,
+    processes: int | None,
+) -> None:
+    """Run the experiments of the paper again: figures, tables and one page that explains them.
+
+    Every mechanism is held against distinct trips, and the paper's own forms against the paper's own measure. What
+    is done is kept in the folder: the same command goes on where it was stopped, and draws again when all is done.
+    Everything is made with seeded noise and is NOT PRIVATE.
+
+    \b
+      dqam reproduce --quick -o results                      a made-up city, a few minutes
+      dqam reproduce --data ../shared/data -o results-full   Porto and Melbourne up to 1,000,000 trips, a night
+      dqam reproduce --quick --only size --only kld -o results
+
+    \b
+    FIGURE is size, deviation, queries, resolution, kld, time or claims.
+    --data wants porto_sample.csv.gz, porto_roads.csv.gz, melbourne_nodes.csv.gz and melbourne_edges.csv.gz.
+    """
+    from dqam.evaluate.plan import Settings
+    from dqam.evaluate.reproduce import StoppedError
+    from dqam.evaluate.reproduce import reproduce as run_experiments
+
+    settings = replace(Settings.quick() if quick else Settings(), seed=seed)
+    if runs is not None:
+        settings = replace(settings, runs=runs)
+    try:
+        page = run_experiments(
+            output, settings, only, data, processes or cores(), progress_of, lambda text: words.print(plain(text))
+        )
+    except StoppedError as stopped:
+        words.print(plain(stopped), soft_wrap=True)
+        sys.exit(130)
+    answers.print(str(page), markup=False, soft_wrap=True)
+
+
+@click.command("mechanisms")
+@json_option
+def show_mechanisms(as_json: bool) -> None:
+    """List the mechanisms that turn trips into a histogram, and what each of them knows.
+
+    Aware of data: it looks where trips are; of queries: it looks where they are, or fits their mean answer.
+    Consistent: no edge of its histogram is above a face beside it. Publishable: its privacy has a proof; forms "as
+    printed" in the paper have none, and are there to reproduce its figures (dqam reproduce).
+    """
+    from dqam.mechanisms import MECHANISMS
+
+    if as_json:
+        rows = {name: {**vars(known), "publishable": known.publishable} for name, known in MECHANISMS.items()}
+        print_json({name: {key: row[key] for key in row if key != "make"} for name, row in rows.items()})
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for header in ("Mechanism", "Aware of", "Consistent", "Publishable"):
+        table.add_column(header, no_wrap=True)
+    table.add_column("What it does")
+    for name, known in MECHANISMS.items():
+        aware = [word for word, flag in (("data", known.data_aware), ("queries", known.query_aware)) if flag]
+        publishable = "[green]yes[/]" if known.publishable else "[red]no[/]"
+        table.add_row(name, ", ".join(aware), known.consistent, publishable, known.about)
+    answers.print(table)
+
+
+class NamesTheAudited(click.Command):
+    """A command whose help says what can be audited, where it has {known}."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from dqam.evaluate.audited import AUDITED
+
+        known = fill("all, " + ", ".join(AUDITED), 70, subsequent_indent="    ", break_on_hyphens=False)
+        self.help = (self.help or "").replace("{known}", known)
+        super().format_help_text(ctx, formatter)
+
+
+@click.command(cls=NamesTheAudited)
+@click.argument("mechanisms", nargs=-1, required=True, metavar="MECHANISM...")
+@click.option("--epsilon", type=float, default=1.0, show_default=True, help="What the mechanism claims.")
+@click.option("--runs", type=int, default=10_000, show_default=True, help="Runs on each of two neighbouring data sets.")
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the bound, for all pairs together.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--figure", type=PATH, help="Save a chart of the bounds.")
+@json_option
+def audit(
+    mechanisms: tuple[str, ...],
+    epsilon: float,
+    runs: int,
+    confidence: float,
+    seed: int,
+    figure: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure a lower bound on the epsilon of a MECHANISM, end to end, on neighbouring data chosen to hurt.
+
+    A bound above the claim proves a fault: the exit code is then 1. With `all` those that are broken on purpose
+    (fault-... and dqam-printed) have to be caught, and it is 1 if one is not. Mechanisms are audited with rounds and
+    trees forced, as they would spread the few trips of an audit evenly, and with all that the curator told them.
+
+    \b
+      dqam audit privtree --epsilon 0.5
+      dqam audit all --figure audit.png           everything, and the faults that must be caught
+      dqam audit mymodule:mechanism --epsilon 2   your own f(trips, rng) -> outcome
+
+    \b
+    Known: {known}
+    """
+    from dqam.evaluate.audited import AUDITED
+    from dqam.privacy.audit import audit as run_audit
+
+    claimed = parse_epsilon(epsilon)
+    everything = mechanisms == ("all",)
+    chosen = {name: _audited(name) for name in (AUDITED if everything else mechanisms)}
+    rows, results = [], []
+    for name, audited in chosen.items():
+        with progress_of(f"Auditing {name}") as show:
+            result = run_audit(audited.make(claimed), audited.pairs, runs, confidence, seed, show)
+        worst = max(result.findings, key=lambda finding: finding.epsilon)
+        rows.append((name, result.epsilon, audited.sound))
+        results.append({"mechanism": name, "epsilon_hat": result.epsilon, "pair": worst.pair, "event": worst.event})
+    failed = [name for name, bound, sound in rows if (bound > epsilon) == (sound or not everything)]
+    note = f"eps = {epsilon:g}, {runs:,} runs a side, confidence {confidence:g}, seed {seed}"
+    if figure:
+        draw_audit(rows, epsilon, note, figure)
+    if as_json:
+        print_json({"epsilon": epsilon, "runs": runs, "confidence": confidence, "audits": results, "failed": failed})
+    else:
+        table = Table(
+            "Mechanism", "Measured", "Verdict", "Most telling event", title=f"Audit, {note}", title_justify="left"
+        )
+        for (name, bound, sound), result_row in zip(rows, results, strict=True):
+            verdict = "[red]above its claim[/]" if bound > epsilon else "[green]below its claim[/]"
+            if bound == 0:
+                verdict = "[yellow]nothing seen: more runs see more[/]"
+            if not sound and everything:
+                verdict = "[green]caught[/]" if bound > epsilon else "[red]not caught[/]"
+            table.add_row(name, f"{bound:.3f}", verdict, f"{result_row['event']} ({result_row['pair']})")
+        answers.print(table)
+    if failed:
+        words.print(f"[bold red]Failed:[/] {', '.join(failed)}", soft_wrap=True)
+        sys.exit(1)
+
+
+def _audited(name: str) -> Audited:
+    """A mechanism by its name, or any callable as module:function."""
+    from dqam.evaluate.audited import AUDITED, Audited
+
+    if name in AUDITED:
+        return AUDITED[name]
+    module, colon, function = name.partition(":")
+    if not colon:
+        raise InputError(f"{name!r} is not known; audit one of {', '.join(AUDITED)}, or module:function.")
+    sys.path.insert(0, "")
+    try:
+        mechanism = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"{name} can not be imported ({error}); give module:function.") from None
+    return Audited(name, lambda _: mechanism)

@@ -1,0 +1,72 @@
+"""What goes to the terminal: words and progress to standard error, answers to standard output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from dqam.sources import Source
+    from dqam.trips import Trips
+
+NOT_PRIVATE = "NOT PRIVATE: exact figures of the raw trips. For the custodian's eyes, not for publication."
+SHOWN = 12  # rectangles listed on a terminal
+
+words = Console(stderr=True, highlight=False)
+answers = Console(highlight=False)
+
+
+def plain(error: Exception | str) -> str:
+    """The words, with nothing in them taken as markup."""
+    return str(error).replace("[", r"\[")
+
+
+@contextmanager
+def progress_of(what: str) -> Iterator[Callable[[float], None]]:
+    """A progress bar on standard error; call what it gives with the share done, 0 to 1."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=words, transient=True, disable=not words.is_terminal) as progress:
+        task = progress.add_task(what, total=1.0)
+        yield lambda share: progress.update(task, completed=share)
+
+
+def watched(source: Source, what: str) -> Iterator[Trips]:
+    """The batches of `source`, with a progress bar."""
+    with progress_of(what) as show:
+        for trips in source:
+            yield trips
+            show(source.progress)
+
+
+def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--json."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")(command)
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """The one JSON object of --json."""
+    click.echo(json.dumps(value))
+
+
+def say_notes(source: Source) -> None:
+    """What was noticed in the file."""
+    for note in source.notes:
+        words.print(f"[yellow]Note:[/] {plain(note)}")
+
+
+def say_not_private(console: Console) -> None:
+    """The label of everything exact."""
+    console.print(f"[bold red]{NOT_PRIVATE}[/]")

@@ -1,0 +1,62 @@
+"""The explorer as a server of its own."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+
+import uvicorn
+
+from dqam.errors import InputError
+from dqam.explorer.app import make_app
+from dqam.release.release import Release
+
+HOST, PORT = "127.0.0.1", 8000
+
+
+def serve(
+    releases: Sequence[tuple[str, Release]],
+    host: str = HOST,
+    port: int = PORT,
+    tiles: str | None = None,
+    attribution: str = "",
+    on_start: Callable[[str], object] | None = None,
+) -> None:
+    """Show releases, each with a name, until the process is told to stop (Ctrl-C).
+
+    port       0 for any that is free
+    tiles      address of map tiles with {z}, {x} and {y}, which browsers will ask; none if not given
+    on_start   is called with the address of the page as soon as it can be opened
+    """
+    app = make_app(releases, tiles, attribution)
+    listening = _listen(host, port)
+    settings = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
+    name = f"[{host}]" if ":" in host else host
+    try:
+        _Server(settings, f"http://{name}:{listening.getsockname()[1]}/", on_start).run(sockets=[listening])
+    except KeyboardInterrupt:
+        pass
+    finally:
+        listening.close()
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it has started."""
+
+    def __init__(self, config: uvicorn.Config, address: str, on_start: Callable[[str], object] | None) -> None:
+        super().__init__(config)
+        self.address, self.on_start = address, on_start
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to serve."""
+        await super().startup(sockets)
+        if self.on_start is not None:
+            self.on_start(self.address)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"Nothing can be served at {host}:{port} ({why}); choose another port or host.") from None

@@ -1,0 +1,483 @@
+"""The ledger: every publication of a data set draws on one total budget, kept in a database.
+
+An epsilon is charged in one transaction that is on disk before any noise is drawn. If the computation then fails, it
+stays charged. The ledger is the custodian's and never part of a release.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import unicodedata
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+
+import click
+from sqlalchemy import (
+    URL,
+    CheckConstraint,
+    Column,
+    Connection,
+    ForeignKey,
+    Integer,
+    MetaData,
+    NullPool,
+    Table,
+    Text,
+    create_engine,
+    func,
+    insert,
+    inspect,
+    make_url,
+    select,
+    update,
+)
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from dqam.errors import InputError
+from dqam.privacy.budget import BudgetError, Number, Unit, parse_epsilon
+
+VERSION = 1  # of the tables
+WAIT = 60  # seconds for others to finish their transactions
+LONGEST = 200  # characters of a name
+LARGEST = 10**100  # numerator and denominator of an epsilon
+LOCK = 0x6471616D  # PostgreSQL's advisory lock that stands for the whole ledger
+URL_LIKE = re.compile(r"\w[\w+.-]*://|(sqlite|postgres(ql)?)(\+\w+)?:", re.IGNORECASE)
+FRACTION = re.compile(r"[1-9][0-9]{0,100}(/[1-9][0-9]{0,100})?")
+
+TABLES = MetaData()
+VERSIONS = Table("dqam_ledger", TABLES, Column("version", Integer, primary_key=True, autoincrement=False))
+DATA_SETS = Table(
+    "dqam_data_sets",
+    TABLES,
+    Column("name", Text, primary_key=True),
+    Column("unit", Text, CheckConstraint("unit IN ('trip', 'person')"), nullable=False),
+    Column("registered", Text, nullable=False),
+)
+TOTALS = Table(  # rows are only ever added; the newest counts
+    "dqam_totals",
+    TABLES,
+    Column("number", Integer, primary_key=True),
+    Column("data_set", Text, ForeignKey(DATA_SETS.c.name), nullable=False, index=True),
+    Column("epsilon", Text, nullable=False),
+    Column("noted", Text, nullable=False),
+)
+PUBLICATIONS = Table(
+    "dqam_publications",
+    TABLES,
+    Column("number", Integer, primary_key=True),
+    Column("id", Text, unique=True, nullable=False),
+    Column("data_set", Text, ForeignKey(DATA_SETS.c.name), nullable=False, index=True),
+    Column("epsilon", Text, nullable=False),
+    Column("unit", Text, nullable=False),
+    Column("max_trips", Integer, nullable=False),
+    Column("mechanism", Text, nullable=False),
+    Column("grid", Text, nullable=False),
+    Column("noted", Text, nullable=False),
+    Column("release", Text),  # when the release was saved
+)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What was charged; `id` is for `Ledger.saved`."""
+
+    id: str
+    data_set: str
+    epsilon: Fraction
+    total: Fraction
+    left: Fraction  # after this
+    when: str
+
+
+@dataclass(frozen=True)
+class Total:
+    """The budget of a data set from some time on."""
+
+    epsilon: Fraction
+    when: str
+
+
+@dataclass(frozen=True)
+class Publication:
+    """One publication that was paid for; `release` is when it was saved, if it was."""
+
+    id: str
+    epsilon: Fraction
+    unit: Unit
+    mechanism: str
+    grid: str
+    when: str
+    release: str | None
+
+
+@dataclass(frozen=True)
+class Account:
+    """A data set in the ledger; totals and publications with the oldest first."""
+
+    name: str
+    unit_name: str
+    registered: str
+    totals: tuple[Total, ...]
+    publications: tuple[Publication, ...]
+
+    @property
+    def total(self) -> Fraction:
+        """What may be spent in all."""
+        return self.totals[-1].epsilon
+
+    @property
+    def spent(self) -> Fraction:
+        """What all publications cost, saved or not."""
+        return sum((publication.epsilon for publication in self.publications), Fraction(0))
+
+    @property
+    def left(self) -> Fraction:
+        """What can still be spent."""
+        return self.total - self.spent
+
+
+class Ledger:
+    """Totals and publications of data sets, in an SQLite file or a PostgreSQL database.
+
+    All changes are made one after the other, each in a transaction that is durable before the method returns.
+    Connections live as long as a transaction, so there is nothing to close and processes may fork.
+    """
+
+    def __init__(self, url: URL) -> None:
+        self._lite = url.get_backend_name() == "sqlite"
+        self._place = url.database or "" if self._lite else _shown(url)
+        self._secrets = [
+            each for key, values in url.normalized_query.items() if "pass" in key.lower() for each in values
+        ]
+        self._secrets += [str(url.password)] if url.password else []
+        try:
+            if self._lite:
+                own = {"timeout": WAIT, "isolation_level": None}  # transactions are begun below
+                self._engine = create_engine(url, poolclass=NullPool, connect_args=own)
+            else:  # the lock is of use only if what is read after it is new
+                url = url.set(query={"connect_timeout": "10", "client_encoding": "utf8", **url.query})
+                self._engine = create_engine(url, poolclass=NullPool, isolation_level="READ COMMITTED")
+        except ImportError:
+            raise InputError(
+                f"The ledger {self._place} needs psycopg; install it with pip install 'dqam[postgres]'."
+            ) from None
+        except SQLAlchemyError as error:
+            raise self._refusal(error) from None
+
+    @classmethod
+    def open(cls, where: str | os.PathLike[str] | None = None) -> Ledger:
+        """The ledger in a file or at a URL, made if it is new.
+
+        If not said it is what the environment variable DQAM_LEDGER says, else ledger.db in the user's folder for dqam.
+        """
+        if where is None:
+            where = os.environ.get("DQAM_LEDGER") or Path(click.get_app_dir("dqam"), "ledger.db")
+        ledger = cls(_locate(where))
+        ledger._prepare()
+        return ledger
+
+    def register(self, name: str, total: Number, unit_name: str) -> None:
+        """Open an account for a data set that has none."""
+        name, epsilon = _name(name), _epsilon(total)
+        if unit_name not in ("trip", "person"):
+            raise InputError(f"The unit is 'trip' or 'person'; got {unit_name!r}.")
+        with self._transaction() as connection:
+            if account := self._account(connection, name):
+                raise InputError(
+                    f"{name} is in the ledger already, with a total of {spell(account.total)}; "
+                    f"change that with `{_command(name, epsilon)}`."
+                )
+            _enter(connection, name, epsilon, unit_name)
+
+    def set_total(self, name: str, total: Number) -> None:
+        """Change what may be spent in all, never to less than is spent."""
+        name, epsilon = _name(name), _epsilon(total)
+        with self._transaction() as connection:
+            account = self._account(connection, name)
+            if account is None:
+                raise InputError(_unknown(name))
+            if epsilon < account.spent:
+                raise InputError(
+                    f"{name}: {spell(account.spent)} of epsilon is spent and can not be taken back, so the total can "
+                    f"not be {spell(epsilon)}; give at least {spell(account.spent)}."
+                )
+            _note_total(connection, name, epsilon)
+
+    def spend(
+        self, name: str, epsilon: Number, unit: Unit, mechanism: str, grid: str, total: Number | None = None
+    ) -> Spent:
+        """Charge a publication, or refuse and charge nothing; noise may be drawn only after this returned.
+
+        A data set that is new is registered with `total`, or if that is not said with this epsilon as its total.
+        """
+        name, asked = _name(name), _epsilon(epsilon)
+        given = None if total is None else _epsilon(total)
+        with self._transaction() as connection:
+            account = self._account(connection, name)
+            if account is None:
+                _enter(connection, name, given or asked, unit.name)
+                whole, left = given or asked, given or asked
+            else:
+                whole, left = account.total, account.left
+                if account.unit_name != unit.name:
+                    raise InputError(
+                        f"{name} has a budget for the unit {account.unit_name!r}, which bounds nothing for the unit "
+                        f"{unit.name!r}, so the two can not be added up; publish with the unit {account.unit_name!r}."
+                    )
+                if given is not None and given != whole:
+                    raise InputError(
+                        f"{name} has a total of {spell(whole)} in the ledger and {spell(given)} was given; "
+                        f"leave the total out, or change it with `{_command(name, given)}`."
+                    )
+            if asked > left:
+                raise BudgetError(
+                    f"{name}: {spell(asked)} of epsilon was asked and {spell(left)} of {spell(whole)} is left; ask for "
+                    f"less, or raise the total with `{_command(name)}`, which weakens the promise made to the people "
+                    "in the data."
+                )
+            spent = Spent(str(uuid.uuid4()), name, asked, whole, left - asked, _now())
+            connection.execute(
+                insert(PUBLICATIONS).values(
+                    id=spent.id,
+                    data_set=name,
+                    epsilon=str(asked),
+                    unit=unit.name,
+                    max_trips=unit.max_trips,
+                    mechanism=mechanism,
+                    grid=grid,
+                    noted=spent.when,
+                )
+            )
+        return spent
+
+    def saved(self, id: str) -> None:
+        """Note that the release was written; the first time counts."""
+        row = PUBLICATIONS.c.id == id
+        with self._transaction() as connection:
+            if connection.execute(select(PUBLICATIONS.c.number).where(row)).first() is None:
+                raise InputError(f"The ledger {self._place} has no publication {id!r}; `dqam ledger` lists them.")
+            connection.execute(update(PUBLICATIONS).where(row, PUBLICATIONS.c.release.is_(None)).values(release=_now()))
+
+    def history(self, name: str | None = None) -> list[Account]:
+        """All data sets, or one, as they were registered; the oldest first."""
+        with self._transaction(write=False) as connection:
+            if name is None:
+                return self._accounts(connection)
+            name = _name(name)
+            account = self._account(connection, name)
+        if account is None:
+            raise InputError(_unknown(name))
+        return [account]
+
+    def __repr__(self) -> str:
+        return f"Ledger({self._place!r})"
+
+    def _prepare(self) -> None:
+        """Make the tables if there are none; only here, so that a ledger that vanished is not begun anew unseen."""
+        if self._lite:
+            try:
+                Path(self._place).parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError(
+                    f"The folder of the ledger {self._place} can not be made ({error.strerror}); choose another place."
+                ) from None
+        with self._transaction(write=False, made=False) as connection:
+            found = inspect(connection).has_table(VERSIONS.name)
+        if not found:
+            with self._transaction(made=False) as connection:
+                TABLES.create_all(connection)
+                if connection.execute(select(VERSIONS)).first() is None:
+                    connection.execute(insert(VERSIONS).values(version=VERSION))
+        with self._transaction(write=False):
+            pass
+
+    @contextmanager
+    def _transaction(self, write: bool = True, made: bool = True) -> Iterator[Connection]:
+        """Everything or nothing, and writers one at a time from the first thing they read."""
+        try:
+            with self._engine.begin() as connection:
+                if self._lite:
+                    # the journal is one of SQLite's that roll back; EXTRA also syncs its removal, which is the commit
+                    for pragma in ("synchronous = EXTRA", "fullfsync = ON", "foreign_keys = ON"):
+                        connection.exec_driver_sql(f"PRAGMA {pragma}")
+                    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+                elif write:
+                    durable = func.set_config("synchronous_commit", "on", True)
+                    lazy = func.current_setting("synchronous_commit") == "off"
+                    connection.execute(select(durable).where(lazy))
+                    connection.execute(select(func.set_config("lock_timeout", f"{WAIT}s", True)))
+                    connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
+                else:
+                    connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                if made:
+                    self._check(connection)
+                yield connection
+        except (SQLAlchemyError, UnicodeError) as error:
+            raise self._refusal(error) from None
+
+    def _check(self, connection: Connection) -> None:
+        """Whether these tables are ours to read."""
+        versions = list(connection.execute(select(VERSIONS.c.version)).scalars())
+        if versions and max(versions) > VERSION:
+            raise InputError(
+                f"The ledger {self._place} has version {max(versions)} and this dqam knows version {VERSION}; "
+                "install a newer dqam."
+            )
+        if versions != [VERSION]:
+            raise InputError(f"The ledger {self._place} is damaged: it has no version; restore it from a backup.")
+
+    def _account(self, connection: Connection, name: str) -> Account | None:
+        return next(iter(self._accounts(connection, name)), None)
+
+    def _accounts(self, connection: Connection, name: str | None = None) -> list[Account]:
+        """What the tables hold, of all data sets or of one."""
+        names, totals, publications = select(DATA_SETS), select(TOTALS), select(PUBLICATIONS)
+        if name is not None:
+            names = names.where(DATA_SETS.c.name == name)
+            totals = totals.where(TOTALS.c.data_set == name)
+            publications = publications.where(PUBLICATIONS.c.data_set == name)
+        amounts: dict[str, list[Total]] = {}
+        for row in connection.execute(totals.order_by(TOTALS.c.number)):
+            amounts.setdefault(row.data_set, []).append(Total(self._fraction(row.epsilon), row.noted))
+        paid: dict[str, list[Publication]] = {}
+        for row in connection.execute(publications.order_by(PUBLICATIONS.c.number)):
+            paid.setdefault(row.data_set, []).append(
+                Publication(
+                    row.id,
+                    self._fraction(row.epsilon),
+                    Unit(row.unit, row.max_trips),
+                    row.mechanism,
+                    row.grid,
+                    row.noted,
+                    row.release,
+                )
+            )
+        accounts = []
+        for row in connection.execute(names.order_by(DATA_SETS.c.registered, DATA_SETS.c.name)):
+            if row.name not in amounts:
+                raise InputError(f"The ledger {self._place} is damaged: {row.name} has no total; restore a backup.")
+            accounts.append(
+                Account(row.name, row.unit, row.registered, tuple(amounts[row.name]), tuple(paid.get(row.name, ())))
+            )
+        return accounts
+
+    def _fraction(self, text: object) -> Fraction:
+        """An epsilon as it was noted; anything else stops all spending."""
+        if not isinstance(text, str) or not FRACTION.fullmatch(text):
+            raise InputError(
+                f"The ledger {self._place} is damaged: it has {text!r} where an epsilon such as '1/10' should be; "
+                "restore it from a backup."
+            )
+        return Fraction(text)
+
+    def _refusal(self, error: Exception) -> InputError:
+        """What the database said, in a sentence without passwords."""
+        said = str(error.orig) if isinstance(error, DBAPIError) else str(error)
+        reason = " ".join(said.split())[:300].rstrip(".")
+        if not reason or any(secret in reason for secret in self._secrets):
+            reason = type(error).__name__
+        if "database is locked" in reason or "lock timeout" in reason:
+            return InputError(
+                f"The ledger {self._place} was busy for more than {WAIT} seconds; try again when others are done."
+            )
+        way_out = (
+            "see that it is a ledger that can be read and written, on a disk with room"
+            if self._lite
+            else "see that the server runs and that you may read and write there"
+        )
+        return InputError(f"The ledger {self._place} can not be used ({reason}); {way_out}.")
+
+
+def spell(epsilon: Fraction) -> str:
+    """An epsilon as a user would write it: exact, unless that takes very many digits.
+
+    >>> spell(Fraction(1, 10)), spell(Fraction(2)), spell(Fraction(2, 3)), spell(Fraction(1, 10**40) + 1)
+    ('0.1', '2', '2/3', 'about 1')
+    """
+    text = repr(float(epsilon)).removesuffix(".0")
+    if Fraction(text) == epsilon:
+        return text
+    return str(epsilon) if epsilon.denominator < 10**30 else f"about {float(epsilon):.6g}"
+
+
+def _locate(where: str | os.PathLike[str]) -> URL:
+    """Where the ledger is, as a URL with a driver that we know."""
+    text = os.fspath(where)
+    if isinstance(where, str) and URL_LIKE.match(where):
+        try:
+            url = make_url(where)
+            backend = url.drivername.partition("+")[0]
+        except (SQLAlchemyError, ValueError):  # whose words may have the password
+            raise InputError(
+                "The URL of the ledger can not be read; give a path, sqlite:///path, or "
+                "postgresql://user:password@host/database with special characters written as %40 for @."
+            ) from None
+        if backend in ("postgresql", "postgres"):
+            if where.count("@") > 1:  # part of a password would be taken for a host, and shown
+                raise InputError("The URL of the ledger has more than one @; write those in names and passwords %40.")
+            return url.set(drivername="postgresql+psycopg")
+        if url.drivername not in ("sqlite", "sqlite+pysqlite"):
+            raise InputError(f"The ledger is kept in SQLite or PostgreSQL; got a URL for {url.drivername!r}.")
+        if url.query or url.host:
+            raise InputError("The URL of an SQLite ledger is sqlite:///path and nothing else; give that, or the path.")
+        text = url.database or ""
+    if text.strip() in ("", ":memory:") or text.startswith("file:"):
+        raise InputError(f"The ledger is kept in a file, in memory it would be forgotten; give a path, not {text!r}.")
+    try:
+        return URL.create("sqlite", database=str(Path(os.path.expanduser(text)).resolve()))
+    except (OSError, ValueError) as error:
+        raise InputError(f"The ledger can not be at {text!r} ({error}); choose another place.") from None
+
+
+def _shown(url: URL) -> str:
+    """A URL with nothing secret in it."""
+    public = {key: value for key, value in url.query.items() if key in ("host", "port")}
+    return url.set(drivername="postgresql", query=public).render_as_string(hide_password=True)
+
+
+def _name(name: str) -> str:
+    """The name of a data set, the same for all ways to write its characters."""
+    if not isinstance(name, str):
+        raise InputError(f"The name of a data set is a text; got {name!r}.")
+    plain = unicodedata.normalize("NFC", name.strip())
+    if not plain or len(plain) > LONGEST or any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in plain):
+        start = plain if len(plain) <= 40 else plain[:40] + "..."
+        raise InputError(f"The name of a data set has 1 to {LONGEST} characters that can be printed; got {start!r}.")
+    return plain
+
+
+def _epsilon(value: Number) -> Fraction:
+    """An epsilon that the ledger can hold exactly."""
+    epsilon = parse_epsilon(value)
+    if max(epsilon.numerator, epsilon.denominator) > LARGEST:
+        raise InputError("Epsilon has at most 100 digits above and below the line in the ledger; round it.")
+    return epsilon
+
+
+def _enter(connection: Connection, name: str, total: Fraction, unit_name: str) -> None:
+    connection.execute(insert(DATA_SETS).values(name=name, unit=unit_name, registered=_now()))
+    _note_total(connection, name, total)
+
+
+def _note_total(connection: Connection, name: str, total: Fraction) -> None:
+    connection.execute(insert(TOTALS).values(data_set=name, epsilon=str(total), noted=_now()))
+
+
+def _command(name: str, total: Fraction | None = None) -> str:
+    """The command that changes a total."""
+    return f"dqam ledger total {shlex.quote(name)} {'EPSILON' if total is None else spell(total)}"
+
+
+def _unknown(name: str) -> str:
+    return f"{name} is not in the ledger; `dqam ledger` lists the data sets that are."
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,175 @@
+"""From trips to a release: what is public is decided, the budget is recorded as spent, and only then noise is drawn.
+
+What can fail for reasons that are public, or of the file, fails before anything is spent. After that the budget is
+gone, whatever happens: a crash never lets more be published than is recorded.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dqam.errors import InputError
+from dqam.grid import Grid
+from dqam.histogram import SpatialHistogram
+from dqam.mechanisms import make
+from dqam.mechanisms.doubt import Doubt, doubt
+from dqam.mechanisms.flux import Flux
+from dqam.privacy.budget import Budget, Number, Unit, parse_epsilon
+from dqam.privacy.curator import Curator
+from dqam.privacy.ledger import Ledger, Spent
+from dqam.privacy.noise import OpenDPNoise
+from dqam.rectangles import Snapped, random_rectangles, snap
+from dqam.release.release import Provenance, Release
+from dqam.sources import Source, read
+from dqam.trips import Trips
+from dqam.walks import Gap, lay
+
+QUERIES = 16_000
+MAX_TRIPS = 10  # of a person, if not said
+TITLE = "Distinct trips on a map"
+LIBRARIES = ("dqam", "numpy", "numba", "opendp", "pyproj")
+
+
+def publish(
+    trips: Any,
+    grid: Grid,
+    epsilon: Number,
+    mechanism: str = "flux",
+    queries: ArrayLike | Snapped | None = None,
+    unit: str = "trip",
+    *,
+    max_trips: int | None = None,
+    gap: Gap | str | None = None,
+    title: str = TITLE,
+    dataset: str | None = None,
+    total: Number | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+) -> Release:
+    """Spend `epsilon` of a data set's budget and make a release that anyone may have.
+
+    trips      what `dqam.read` gives or takes: a file, a data frame, MovingPandas trajectories
+    queries    rectangles, in the CRS of the grid, that the map should be good at; random ones if not given.
+               They are public: never take them from the trips
+    unit       whose presence is hidden: one "trip", or one "person" with at most `max_trips` trips, 10 if not given
+    gap        trips are cut where the GPS was silent for longer, such as "120s" or "500m"
+    dataset    the name under which all that is published of these trips is added up; a file's own name if not given
+    total      epsilon that may ever be spent on the data set, said at its first publication. If not given, the first
+               publication spends it all
+    ledger     the database of what was spent: a file, or a URL as of PostgreSQL; by default that of the user
+
+    >>> import dqam
+    >>> from dqam.cities import BOUNDS, city_trips
+    >>> trips, grid = next(city_trips(2_000, seed=0)), dqam.Grid.over(BOUNDS, resolution=6)
+    >>> release = dqam.publish(trips, grid, epsilon=1, dataset="an example")
+    >>> release.provenance.promise
+    'Differentially private for one trip, epsilon = 1.'
+    >>> dqam.publish(trips, grid, epsilon=1, dataset="an example")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    dqam.privacy.budget.BudgetError: ...
+    """
+    plan = Plan.of(grid, epsilon, mechanism, queries, unit, max_trips, gap, title)
+    name = dataset or data_set_name(trips)
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    if not isinstance(trips, Trips):
+        trips = (trips if isinstance(trips, Source) else read(trips)).trips()
+    return carry_out(plan, trips, name, book, total)[0]
+
+
+def carry_out(
+    plan: Plan, trips: Trips, name: str, ledger: Ledger, total: Number | None = None
+) -> tuple[Release, Spent]:
+    """The release that was planned, and what was charged for it."""
+    (walks,) = lay([trips], plan.grid, plan.gap, name)
+    curator = Curator(walks, Budget(plan.epsilon, name), OpenDPNoise(), plan.unit, trips.persons)
+    spent = ledger.spend(name, plan.epsilon, plan.unit, plan.mechanism, str(plan.grid), total)
+    return plan.release(curator, spent.id), spent
+
+
+def data_set_name(trips: Any) -> str:
+    """A file's name without its endings; other trips have none.
+
+    >>> data_set_name("taxis/2024.csv.gz")
+    '2024'
+    """
+    if isinstance(trips, Source):
+        trips = trips.path
+    if not isinstance(trips, str | os.PathLike):
+        raise InputError("Give the data set a name, dataset='...': all that is published of it is added up under it.")
+    return Path(trips).name.partition(".")[0] or Path(trips).name
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All choices of a publication, public and made before any trip is read.
+
+    queries   int64[m, 4] rectangles of cells, and in words what they are
+    """
+
+    grid: Grid
+    epsilon: Fraction
+    mechanism: str
+    unit: Unit
+    queries: NDArray[np.int64]
+    queries_in_words: str
+    gap: Gap | None
+    title: str
+
+    @classmethod
+    def of(
+        cls,
+        grid: Grid,
+        epsilon: Number,
+        mechanism: str = "flux",
+        queries: ArrayLike | Snapped | None = None,
+        unit: str = "trip",
+        max_trips: int | None = None,
+        gap: Gap | str | None = None,
+        title: str = TITLE,
+    ) -> Plan:
+        """A plan as `publish` is asked for it, checked."""
+        make(mechanism)
+        whose = Unit(unit, max_trips if max_trips is not None else MAX_TRIPS if unit == "person" else 1)
+        if queries is None:
+            cells = random_rectangles(grid, QUERIES, np.random.default_rng(0))
+            in_words = f"{QUERIES:,} random rectangles, all equally likely"
+        else:
+            cells = (queries if isinstance(queries, Snapped) else snap(np.asarray(queries), grid)).cells
+            in_words = f"{len(cells):,} rectangles chosen by the publisher"
+        silence = Gap.parse(gap) if isinstance(gap, str) else gap
+        return cls(grid, parse_epsilon(epsilon), mechanism, whose, cells, in_words, silence, title)
+
+    def release(self, curator: Curator, publication: str) -> Release:
+        """Ask the curator all that the mechanism wants to know, for all of its budget."""
+        histogram, doubted = self._synthesize(curator)
+        mechanism = make(self.mechanism)
+        provenance = Provenance(
+            id=publication,
+            title=self.title,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            mechanism=self.mechanism,
+            parameters=asdict(mechanism),  # type: ignore[call-overload]
+            epsilon=curator.spent,
+            unit=self.unit,
+            queries=self.queries_in_words,
+            gap="" if self.gap is None else str(self.gap),
+            ledger=curator.ledger,
+            private=curator.private,
+            versions={name: version(name) for name in LIBRARIES},
+        )
+        return Release(histogram, provenance, doubted)
+
+    def _synthesize(self, curator: Curator) -> tuple[SpatialHistogram, Doubt | None]:
+        mechanism = make(self.mechanism)
+        if isinstance(mechanism, Flux):
+            estimate = mechanism.estimate(curator, self.queries, curator.budget)
+            return estimate.histogram, doubt(estimate)
+        return mechanism.synthesize(curator, self.queries, curator.budget), None

@@ -1,0 +1,1 @@
+"""What is published: a release, its file, and what it can be turned into."""

@@ -1,0 +1,233 @@
+"""A release: the histogram that was published, what was promised with it, and how far its answers may be off.
+
+All in it was charged or public from the start, so that everything one can do with a release is safe.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dqam.errors import InputError
+from dqam.grid import Grid
+from dqam.histogram import SpatialHistogram
+from dqam.mechanisms.doubt import Doubt
+from dqam.partition.lattice import Lattice
+from dqam.privacy.budget import Neighbours, Unit
+from dqam.privacy.curator import Entry
+from dqam.rectangles import Snapped, snap
+
+if TYPE_CHECKING:
+    import geopandas
+    import xarray
+
+Floats = NDArray[np.float64]
+
+CONFIDENCE = 0.9
+MOST_BLOCKS = 1 << 20  # that a table of cells may have
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The estimated number of distinct trips through a rectangle, and from where to where the true one may be.
+
+    low and high are NaN where the mechanism can not tell.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        """For people: whole trips.
+
+        >>> print(Answer(1234.5, 1100.2, 1400.9))
+        1,234 (1,100 to 1,401)
+        """
+        if np.isnan(self.low):
+            return f"{self.value:,.0f}"
+        return f"{self.value:,.0f} ({self.low:,.0f} to {self.high:,.0f})"
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Answers to many rectangles: float64[m] each, and the rectangles of whole cells that were really answered."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+    rectangles: Snapped
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __getitem__(self, i: int) -> Answer:
+        return Answer(float(self.value[i]), float(self.low[i]), float(self.high[i]))
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How a release came about: all that must be known to rely on it.
+
+    id          of the publication, at random
+    created     when, in UTC
+    parameters  of the mechanism
+    epsilon     that was paid; the entries of the ledger add up to it
+    queries     in words: what the mechanism was to be good at
+    gap         the silence of the GPS at which trips were cut, in words; empty for none
+    private     whether the noise was that of a release; False for noise from a seed
+    versions    of dqam and of the libraries that the numbers come from
+    """
+
+    id: str
+    title: str
+    created: str
+    mechanism: str
+    parameters: dict[str, Any]
+    epsilon: Fraction
+    unit: Unit
+    queries: str
+    gap: str
+    ledger: tuple[Entry, ...]
+    private: bool
+    versions: dict[str, str]
+    neighbours: Neighbours = Neighbours.ADD_OR_REMOVE_ONE_UNIT
+
+    def __post_init__(self) -> None:
+        paid = sum((entry.epsilon for entry in self.ledger), Fraction(0))
+        if paid != self.epsilon:
+            raise InputError(f"The entries of the ledger add up to {paid}, and the release says {self.epsilon}.")
+
+    @property
+    def promise(self) -> str:
+        """What holds, in one sentence."""
+        if not self.private:
+            return "NOT PRIVATE: made with noise from a seed, for tests and experiments."
+        whose = "one trip" if self.unit.name == "trip" else f"one person (at most {self.unit.max_trips} trips)"
+        return f"Differentially private for {whose}, epsilon = {float(self.epsilon):g}."
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A published map of trips: ask it for the distinct trips through any rectangle.
+
+    >>> import dqam
+    >>> from dqam.cities import BOUNDS, city_trips
+    >>> grid = dqam.Grid.over(BOUNDS, resolution=6)
+    >>> release = dqam.publish(next(city_trips(1_000, seed=0)), grid, epsilon=1, dataset="another example")
+    >>> answer = release.count(-30.02, 44.98, -29.98, 45.02)
+    >>> 0 <= answer.low <= answer.value <= answer.high
+    True
+    """
+
+    histogram: SpatialHistogram
+    provenance: Provenance
+    doubt: Doubt | None = None
+
+    @property
+    def grid(self) -> Grid:
+        """Where the map is."""
+        return self.histogram.grid
+
+    @property
+    def trips(self) -> Answer:
+        """All distinct trips on the map."""
+        rows, columns = self.grid.shape
+        return self.counts(Snapped.of(np.array([[0, 0, columns, rows]]), self.grid))[0]
+
+    def count(
+        self,
+        west: float,
+        south: float,
+        east: float,
+        north: float,
+        *,
+        crs: str | None = None,
+        confidence: float = CONFIDENCE,
+    ) -> Answer:
+        """The distinct trips through a rectangle, in the CRS of the map if none is given.
+
+        Sides between grid lines move outward to the next one; what lies outside the map is cut off.
+        """
+        return self.counts([(west, south, east, north)], crs=crs, confidence=confidence)[0]
+
+    def counts(
+        self,
+        rectangles: ArrayLike | Snapped | Sequence[Sequence[float]],
+        *,
+        crs: str | None = None,
+        confidence: float = CONFIDENCE,
+    ) -> Answers:
+        """The same for many rectangles at once: an array of shape (m, 4), west, south, east, north."""
+        if not isinstance(rectangles, Snapped):
+            rectangles = snap(_sides(rectangles), self.grid, crs)
+        if not 0 < confidence < 1:
+            raise InputError(f"A confidence is between 0 and 1, such as 0.9; got {confidence}.")
+        cells = rectangles.cells
+        value = np.clip(self.histogram.answers(cells), 0, max(float(self.histogram.total), 0.0))
+        low, high = np.full((2, len(value)), np.nan)
+        if self.doubt is not None:
+            low, high = self.doubt.intervals(cells, confidence)
+        return Answers(value, low, high, rectangles)
+
+    def blocks(self, side: int | None = None, confidence: float = CONFIDENCE) -> Answers:
+        """The answers of all cells or, with `side`, of about that many blocks of cells along the longer side.
+
+        From west to east, row by row from the south.
+        """
+        lattice = Lattice.even(self.grid, max(self.grid.shape) if side is None else side)
+        if lattice.cells > MOST_BLOCKS:
+            raise InputError(
+                f"A table of {lattice.cells:,} cells is too long ({MOST_BLOCKS:,} at most); "
+                f"ask for blocks of cells, such as 256 along a side."
+            )
+        south, west = (axis.ravel() for axis in np.meshgrid(lattice.north[:-1], lattice.east[:-1], indexing="ij"))
+        north, east = (axis.ravel() for axis in np.meshgrid(lattice.north[1:], lattice.east[1:], indexing="ij"))
+        cells = np.stack([west, south, east, north], axis=1)
+        return self.counts(Snapped.of(cells, self.grid), confidence=confidence)
+
+    def to_xarray(self) -> xarray.Dataset:
+        """Faces, edges and all that is known of them, as it is saved, by CF conventions."""
+        from dqam.release.file import to_dataset
+
+        return to_dataset(self)
+
+    def to_geodataframe(self, side: int | None = None) -> geopandas.GeoDataFrame:
+        """A row for each cell, or block of cells (see `blocks`): geometry, value, low and high."""
+        from dqam.release.export import to_geodataframe
+
+        return to_geodataframe(self, side)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one NetCDF-4 file; it appears whole or not at all."""
+        from dqam.release.file import save
+
+        save(self, path)
+
+    def report(self) -> str:
+        """One HTML page that explains the release."""
+        from dqam.release.report import report
+
+        return report(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Release {self.provenance.title!r}, {self.provenance.mechanism}: {self.provenance.promise} {self.grid}>"
+        )
+
+
+def _sides(rectangles: Any) -> Floats:
+    """Four numbers for each rectangle, or an `InputError`."""
+    try:
+        sides = np.asarray(rectangles, np.float64)
+    except (TypeError, ValueError):
+        sides = np.zeros(0)
+    if sides.ndim != 2 or sides.shape[1] != 4:
+        raise InputError("Rectangles are rows of four numbers: west, south, east, north.")
+    return sides

@@ -1,0 +1,43 @@
+"""Releases for the tests, made without a ledger and from a seed; and the same as if they were private."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from dqam import cities
+from dqam.grid import Grid
+from dqam.privacy.budget import Budget
+from dqam.privacy.curator import Curator
+from dqam.privacy.noise import SeededNoise
+from dqam.publishing import Plan
+from dqam.release.release import Release
+from dqam.trips import Trips
+from dqam.walks import walk
+
+HERE = (144.95, -37.83, 145.0, -37.79)  # Melbourne, in degrees
+
+
+def seeded(
+    grid: Grid | None = None, mechanism: str = "flux", epsilon: str = "2", trips: Trips | None = None, seed: int = 0
+) -> Release:
+    """A release that says it is not private."""
+    if trips is None:
+        (trips,) = cities.city_trips(1_000, 1)
+    plan = Plan.of(grid or Grid.over(cities.BOUNDS, 5), epsilon, mechanism, title="A city")
+    curator = Curator(walk(trips, plan.grid), Budget(plan.epsilon), SeededNoise(seed))
+    return plan.release(curator, f"{mechanism}-{seed}")
+
+
+def as_if_private(release: Release) -> Release:
+    """The same, with the word of a real one."""
+    return replace(release, provenance=replace(release.provenance, private=True))
+
+
+def strolls(bounds: tuple[float, ...], n: int = 400, crs: str = "EPSG:4326") -> Trips:
+    """Short straight trips, most of them in the south-western quarter of the bounds."""
+    rng = np.random.default_rng(5)
+    west, south, east, north = bounds
+    start = rng.beta(1, 4, (n, 2))
+    points = np.stack([start, np.clip(start + rng.normal(0, 0.05, (n, 2)), 0, 1)], axis=1).reshape(-1, 2)
+    x, y = west + points[:, 0] * (east - west), south + points[:, 1] * (north - south)
+    return Trips(x, y, np.arange(0, 2 * n + 1, 2), crs=crs)

@@ -1,0 +1,214 @@
+"""The file of a release: all comes back, other programs read it, and nothing else is taken for one."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import netCDF4
+import numpy as np
+import pytest
+import xarray
+
+import dqam
+from dqam.errors import InputError
+from dqam.files import write_whole
+from dqam.grid import Grid
+from dqam.release.file import SEAL, SEAL_SIZE
+from dqam.release.release import Release
+from tests.release.cases import HERE, as_if_private, seeded, strolls
+
+FUZZED = int(os.environ.get("DQAM_FUZZ", "300"))
+METRES = Grid((320_000, 5_812_000, 324_000, 5_816_000), 8, 4, "EPSG:28355")
+RELEASES: dict[str, Callable[[], Release]] = {
+    "flux": seeded,
+    "flux, only counted": lambda: seeded(epsilon="0.01"),
+    "laplace": lambda: seeded(mechanism="laplace"),
+    "in metres": lambda: seeded(METRES, trips=strolls(METRES.bounds, crs="EPSG:28355")),
+    "one cell": lambda: seeded(Grid(HERE, 1, 1), trips=strolls(HERE)),
+    "one row": lambda: seeded(Grid(HERE, 1, 5), trips=strolls(HERE)),
+    "as if private": lambda: as_if_private(seeded()),
+}
+
+
+@pytest.mark.parametrize("make", RELEASES.values(), ids=RELEASES.keys())
+def test_all_comes_back(make: Callable[[], Release], tmp_path: Path) -> None:
+    release = make()
+    release.save(tmp_path / "map.nc")
+    again = dqam.open(tmp_path / "map.nc")
+    assert again.provenance == release.provenance
+    assert again.grid == release.grid
+    for part in ("faces", "vertical", "horizontal"):
+        np.testing.assert_array_equal(getattr(again.histogram, part), getattr(release.histogram, part))
+    ours, theirs = again.blocks(), release.blocks()
+    np.testing.assert_array_equal([ours.value, ours.low, ours.high], [theirs.value, theirs.low, theirs.high])
+    assert os.listdir(tmp_path) == ["map.nc"]
+
+
+def test_others_read_it_at_the_right_place(tmp_path: Path) -> None:
+    release = seeded(Grid(HERE, 4, 5), trips=strolls(HERE))
+    release.save(tmp_path / "map.nc")
+    with xarray.open_dataset(tmp_path / "map.nc") as dataset:
+        assert dataset.trips.sel(lon=144.955, lat=-37.826, method="nearest") == release.histogram.faces[0, 0]
+        np.testing.assert_allclose(dataset.lat_bnds[0], [-37.83, -37.82])
+        assert dataset.crs.attrs["grid_mapping_name"] == "latitude_longitude"
+        assert dataset.attrs["Conventions"].startswith("CF-")
+    with netCDF4.Dataset(tmp_path / "map.nc") as file:
+        assert file.data_model == "NETCDF4"
+        assert file["trips"].grid_mapping == "crs"
+
+
+def test_gdal_reads_it_at_the_right_place(tmp_path: Path) -> None:
+    """What QGIS opens rasters with."""
+    rasterio = pytest.importorskip("rasterio")
+    release = seeded(METRES, trips=strolls(METRES.bounds, crs="EPSG:28355"))
+    release.save(tmp_path / "map.nc")
+    with rasterio.open(f"netcdf:{tmp_path / 'map.nc'}:trips") as file:
+        assert file.crs.to_epsg() == 28355
+        assert tuple(file.bounds) == METRES.bounds
+        np.testing.assert_array_equal(file.read(1)[::-1], release.histogram.faces)
+
+
+def test_it_holds_nothing_but_what_was_charged_or_public(tmp_path: Path) -> None:
+    release = seeded()
+    release.save(tmp_path / "map.nc")
+    with xarray.open_dataset(tmp_path / "map.nc") as dataset:
+        assert set(dataset.variables) == {
+            *("lon", "lat", "lon_bnds", "lat_bnds", "crs", "trips", "vertical", "horizontal"),
+            *("lattice_east", "lattice_north", "moved"),
+        }
+        assert set(dataset.attrs) == {
+            *("Conventions", "title", "summary", "history", "source", "comment", "date_created", "id", "dqam"),
+        }
+        assert set(json.loads(dataset.attrs["dqam"])) == {
+            *("schema", "grid", "doubt", "id", "title", "created", "mechanism", "parameters", "epsilon", "unit"),
+            *("queries", "gap", "ledger", "private", "versions", "neighbours"),
+        }
+    assert tmp_path.name.encode() not in (tmp_path / "map.nc").read_bytes()
+
+
+def sealed(body: bytes) -> bytes:
+    return body + SEAL + hashlib.sha256(body).hexdigest().encode() + b"\n"
+
+
+def test_no_change_is_overlooked(tmp_path: Path) -> None:
+    """Flipped bits, cut ends, pieces put in, left out, or exchanged."""
+    seeded(Grid(HERE, 4, 4), trips=strolls(HERE)).save(tmp_path / "map.nc")
+    content, changed = (tmp_path / "map.nc").read_bytes(), tmp_path / "changed.nc"
+    rng = np.random.default_rng(0)
+    for _ in range(FUZZED):
+        start, stop = np.sort(rng.integers(0, len(content), 2))
+        mutated = bytearray(content)
+        match rng.integers(5):
+            case 0:
+                mutated[start] ^= 1 << rng.integers(8)
+            case 1:
+                del mutated[start:]
+            case 2:
+                del mutated[start : stop + 1]
+            case 3:
+                mutated[start:start] = rng.bytes(rng.integers(1, 100))
+            case 4:
+                mutated[start:stop] = mutated[start:stop][::-1] + b"x"
+        changed.write_bytes(mutated)
+        with pytest.raises(InputError, match="changed.nc"):
+            dqam.open(changed)
+
+
+CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a newer form": lambda facts: facts.update(schema=2),
+    "no form": lambda facts: facts.pop("schema"),
+    "a form in words": lambda facts: facts.update(schema="one"),
+    "something more": lambda facts: facts.update(exact_trips=17),
+    "no promise": lambda facts: facts.pop("epsilon"),
+    "another epsilon": lambda facts: facts.update(epsilon="1/2"),
+    "epsilon below 0": lambda facts: facts.update(epsilon="-1"),
+    "another unit": lambda facts: facts.update(unit={"name": "house", "max_trips": 1}),
+    "a unit of one more": lambda facts: facts.update(unit={"name": "trip", "max_trips": 1, "more": 1}),
+    "another relation": lambda facts: facts.update(neighbours="REPLACE"),
+    "an unknown mechanism": lambda facts: facts.update(mechanism="magic"),
+    "no ledger": lambda facts: facts.update(ledger=[]),
+    "half a ledger": lambda facts: facts["ledger"].pop(),
+    "a ledger of words": lambda facts: facts.update(ledger="none"),
+    "other rows": lambda facts: facts["grid"].update(rows=3),
+    "bounds upside down": lambda facts: facts["grid"].update(bounds=[1, 1, 0, 0]),
+    "three bounds": lambda facts: facts["grid"].update(bounds=[0, 0, 1]),
+    "no crs": lambda facts: facts["grid"].update(crs="EPSG:nothing"),
+    "errors below 0": lambda facts: facts["doubt"].update(model=-1.0),
+    "errors in words": lambda facts: facts["doubt"].update(noise="much"),
+    "an odd scale": lambda facts: facts["ledger"][0].update(scale="1/0"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_what_does_not_fit_is_refused_though_sealed(change: Callable[[dict[str, Any]], object], tmp_path: Path) -> None:
+    dataset = seeded(Grid(HERE, 4, 4), trips=strolls(HERE)).to_xarray()
+    facts = json.loads(dataset.attrs["dqam"])
+    change(facts)
+    dataset.attrs["dqam"] = json.dumps(facts)
+    (tmp_path / "map.nc").write_bytes(sealed(bytes(dataset.to_netcdf(engine="netcdf4"))))
+    with pytest.raises(InputError, match="map.nc"):
+        dqam.open(tmp_path / "map.nc")
+
+
+NUMBERS: dict[str, Callable[[xarray.Dataset], xarray.Dataset]] = {
+    "not a number": lambda dataset: dataset.assign(trips=dataset.trips * np.nan),
+    "fewer": lambda dataset: dataset.isel(lat=slice(1, None)),
+    "whole numbers": lambda dataset: dataset.assign(trips=dataset.trips.astype("i4")),
+    "none": lambda dataset: dataset.drop_vars("vertical"),
+    "not monotone": lambda dataset: dataset.assign(vertical=dataset.vertical + 1e6),
+    "another lattice": lambda dataset: dataset.assign(lattice_east=dataset.lattice_east + 1),
+    "less doubt": lambda dataset: dataset.isel(lattice_number=slice(1, None)),
+    "half a lattice": lambda dataset: dataset.drop_vars("lattice_north"),
+}
+
+
+@pytest.mark.parametrize("change", NUMBERS.values(), ids=NUMBERS.keys())
+def test_numbers_that_do_not_fit_are_refused(
+    change: Callable[[xarray.Dataset], xarray.Dataset], tmp_path: Path
+) -> None:
+    dataset = change(seeded().to_xarray())
+    (tmp_path / "map.nc").write_bytes(sealed(bytes(dataset.to_netcdf(engine="netcdf4"))))
+    with pytest.raises(InputError, match="map.nc"):
+        dqam.open(tmp_path / "map.nc")
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"west,south\n" * 50, sealed(b"no HDF5"), sealed(b"")])
+def test_other_files_are_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "map.nc").write_bytes(content)
+    with pytest.raises(InputError, match="map.nc"):
+        dqam.open(tmp_path / "map.nc")
+
+
+def test_folders_and_missing_files_are_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "nothing.nc"):
+        with pytest.raises(InputError, match="is not a file|can not be read"):
+            dqam.open(path)
+
+
+def test_saved_by_another_program_it_is_refused(tmp_path: Path) -> None:
+    seeded().save(tmp_path / "map.nc")
+    with xarray.open_dataset(tmp_path / "map.nc") as dataset:
+        dataset.to_netcdf(tmp_path / "again.nc")
+    with pytest.raises(InputError, match="again.nc is not a release"):
+        dqam.open(tmp_path / "again.nc")
+
+
+def test_a_file_replaces_another_only_when_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_whole(path, b"one")
+    write_whole(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert os.listdir(tmp_path) == ["file"]
+    assert path.stat().st_mode & 0o777 == 0o666 & ~_umask()
+    with pytest.raises(InputError, match="no folder"):
+        write_whole(tmp_path / "none" / "file", b"three")
+    assert len(sealed(b"")) == SEAL_SIZE
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
