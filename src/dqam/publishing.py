@@ -77,7 +77,7 @@ def publish(
     dqam.privacy.budget.BudgetError: ...
     """
     plan = Plan.of(grid, epsilon, mechanism, queries, unit, max_trips, gap, title)
-    name = dataset or data_set_name(trips)
+    name = data_set_name(trips) if dataset is None else dataset
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     if not isinstance(trips, Trips):
         trips = (trips if isinstance(trips, Source) else read(trips)).trips()
@@ -143,6 +143,8 @@ class Plan:
             in_words = f"{QUERIES:,} random rectangles, all equally likely"
         else:
             cells = (queries if isinstance(queries, Snapped) else snap(np.asarray(queries), grid)).cells
+            if not len(cells):
+                raise InputError("A map needs at least one query to be good at; got none.")
             in_words = f"{len(cells):,} rectangles chosen by the publisher"
         silence = Gap.parse(gap) if isinstance(gap, str) else gap
         return cls(grid, parse_epsilon(epsilon), mechanism, whose, cells, in_words, silence, title)

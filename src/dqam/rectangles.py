@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import shapely
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dqam.errors import InputError
 from dqam.grid import DEGREES, Grid
@@ -88,7 +88,7 @@ class Snapped:
         return ", ".join(words)
 
 
-def snap(bounds: NDArray[np.float64], grid: Grid, crs: str | None = None, name: str = "Rectangle") -> Snapped:
+def snap(bounds: ArrayLike, grid: Grid, crs: str | None = None, name: str = "Rectangle") -> Snapped:
     """Rectangles (west, south, east, north) in `crs`, the grid's own if not given, as rectangles of cells."""
     bounds = np.asarray(bounds, np.float64).reshape(-1, 4)
     west, south, east, north = bounds.T

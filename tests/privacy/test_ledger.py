@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import sys
 import time
+import unicodedata
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -37,7 +38,7 @@ def run_sql(where: str, statement: str) -> list[tuple[object, ...]]:
     """What the database itself says; a list of rows."""
     if "://" in where:
         with psycopg.connect(where) as connection:
-            cursor = connection.execute(statement)  # type: ignore[arg-type]
+            cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
     lite = sqlite3.connect(where)
     rows = lite.execute(statement).fetchall()
@@ -83,7 +84,7 @@ def test_everything_is_noted(where: str, ledger: Ledger) -> None:
     assert (second.epsilon, second.total, second.left) == (Fraction(1, 3), Fraction(5, 2), Fraction(5, 3))
     (porto,) = Ledger.open(where).history()
     assert (porto.name, porto.unit_name) == ("porto", "person")
-    assert (porto.total, porto.spent, porto.left) == (3, Fraction(5, 6), Fraction(13, 6))
+    assert (porto.total, porto.spent, porto.left) == (Fraction(3), Fraction(5, 6), Fraction(13, 6))
     assert [total.epsilon for total in porto.totals] == [Fraction(5, 2), 3]
     assert [p.id for p in porto.publications] == [first.id, second.id]
     assert [(p.unit, p.mechanism, p.grid) for p in porto.publications] == [
@@ -92,9 +93,9 @@ def test_everything_is_noted(where: str, ledger: Ledger) -> None:
     ]
     unsaved, saved = porto.publications
     assert unsaved.release is None
-    times = [porto.registered, porto.totals[0].when, unsaved.when, saved.when, saved.release, porto.totals[1].when]
+    times = [porto.registered, porto.totals[0].when, unsaved.when, saved.when, str(saved.release), porto.totals[1].when]
     assert times == sorted(times)
-    assert all(str(time).endswith("+00:00") for time in times)
+    assert all(time.endswith("+00:00") for time in times)
     assert run_sql(where, "SELECT epsilon FROM dqam_publications ORDER BY number") == [("1/2",), ("1/3",)]
 
 
@@ -193,7 +194,7 @@ def test_bad_names(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["x" * 200, "Évora", "город 7", "'; DROP TABLE dqam_totals; --", "%s :x ?"])
 def test_good_names(ledger: Ledger, name: str) -> None:
     spend(ledger, f" {name}", 1, 3)
-    spend(ledger, module.unicodedata.normalize("NFD", name), 1)  # the same name
+    spend(ledger, unicodedata.normalize("NFD", name), 1)  # the same name
     assert account(ledger, name).left == 1
 
 
@@ -226,7 +227,7 @@ def test_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DQAM_LEDGER", str(tmp_path / "said.db"))
     assert repr(Ledger.open()) == f"Ledger({str(tmp_path / 'said.db')!r})"
     monkeypatch.delenv("DQAM_LEDGER")
-    monkeypatch.setattr(module.click, "get_app_dir", lambda name: str(tmp_path / name))
+    monkeypatch.setattr("click.get_app_dir", lambda name: str(tmp_path / name))
     assert repr(Ledger.open(None)) == f"Ledger({str(tmp_path / 'dqam' / 'ledger.db')!r})"
 
 
@@ -581,19 +582,20 @@ def test_what_was_told_is_noted_even_after_kill_9(where: str, context: ForkServe
             time.sleep(RANDOM.uniform(0, 0.1))
             each.kill()
         for each, ear in zip(spenders, ears, strict=True):
-            with suppress(EOFError):  # all that it told, or nothing of a last word
+            with suppress(EOFError, OSError):  # all that it told
                 while True:
                     ids.add(ear.recv())
             each.join()
             assert each.exitcode == -signal.SIGKILL
         ledger = Ledger.open(where)
+        ledger.saved(min(ids))  # waits for a server that still commits what the dead had asked
         noted = {publication.id for each in ledger.history() for publication in each.publications}
         assert ids <= noted
         assert len(noted - ids) <= 4 * (turn + 1)  # charged, and nobody was told
         if "://" not in where:
             assert run_sql(where, "PRAGMA integrity_check") == [("ok",)]
-    for each in ledger.history():
-        assert each.spent == Fraction(len(each.publications), 10_000)
-        spend(ledger, each.name, each.left)
+    for city in ledger.history():
+        assert city.spent == Fraction(len(city.publications), 10_000)
+        spend(ledger, city.name, city.left)
         with pytest.raises(BudgetError):
-            spend(ledger, each.name, "1/10000")
+            spend(ledger, city.name, "1/10000")

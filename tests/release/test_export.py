@@ -72,7 +72,8 @@ def test_known_coordinates_are_in_the_right_cell(tmp_path: Path) -> None:
         export(release, tmp_path / "map.tif")
         export(release, tmp_path / "map.parquet")
         with rasterio.open(tmp_path / "map.tif") as file:
-            (x,), (y,) = pytest.importorskip("rasterio.warp").transform("EPSG:4326", file.crs, [station[0]], [station[1]])
+            warp = pytest.importorskip("rasterio.warp")
+            (x,), (y,) = warp.transform("EPSG:4326", file.crs, [station[0]], [station[1]])
             assert next(file.sample([(x, y)]))[0] > 400
             assert (file.read(1) > 400).sum() == 1
         table = geopandas.read_parquet(tmp_path / "map.parquet").to_crs("EPSG:4326")

@@ -7,10 +7,9 @@ import math
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 from rich.table import Table
 
 from dqam.cli.options import PATH, reads_trips
@@ -20,9 +19,11 @@ from dqam.files import replacing, writable
 from dqam.grid import Grid
 from dqam.privacy.budget import BudgetError, parse_epsilon
 from dqam.rectangles import HEADER, read_rectangles, snap
-from dqam.sources import Source
-from dqam.trips import Trips
-from dqam.walks import Gap
+
+if TYPE_CHECKING:
+    from dqam.publishing import Plan
+    from dqam.sources import Source
+    from dqam.walks import Gap
 
 MADE_UP = (1_000, 10_000, 100_000)  # trips to plan for, where their number is not said
 LEDGER = click.option(
@@ -88,6 +89,7 @@ def publish(
     """
     from dqam.privacy.ledger import Ledger, spell
     from dqam.publishing import TITLE, Plan, carry_out, data_set_name
+    from dqam.trips import Trips
 
     asked = None if queries is None else read_rectangles(queries, grid)
     plan = Plan.of(grid, epsilon, mechanism, asked, unit, max_trips, gap, title or TITLE)
@@ -103,7 +105,7 @@ def publish(
     if output.exists() and not overwrite:
         raise InputError(f"{output} exists; give another name, or --overwrite to replace it.")
     _check_room(writable(output), 40 * grid.rows * grid.columns + 2**22)
-    name, book = dataset or data_set_name(source), Ledger.open(ledger)
+    name, book = data_set_name(source) if dataset is None else dataset, Ledger.open(ledger)
     trips = Trips.concat(list(watched(source, f"Reading {source.name}")))
     with words.status(f"Publishing with {mechanism}"):
         release, spent = carry_out(plan, trips, name, book, total)
@@ -144,7 +146,7 @@ def _middle(grid: Grid) -> tuple[float, ...]:
     return west + wide, south + high, east - wide, north - high
 
 
-def _show_plan(plan: Any, sizes: tuple[int, ...], as_json: bool) -> None:
+def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
     """What would be spent on what, and how far answers would be off."""
     from dqam.forecast import forecast
     from dqam.privacy.ledger import spell
@@ -228,7 +230,7 @@ def query(
     if output is not None:
         writable(output, release, rectangles)
     opened = dqam.open(release)
-    asked = snap(np.array(bounds), opened.grid, crs) if rectangles is None else read_rectangles(rectangles, opened.grid)
+    asked = snap(bounds, opened.grid, crs) if rectangles is None else read_rectangles(rectangles, opened.grid)
     found = opened.counts(asked, confidence=confidence)
     columns = {"value": found.value, "low": found.low, "high": found.high}
     lists = {name: [None if math.isnan(x) else x for x in values.tolist()] for name, values in columns.items()}

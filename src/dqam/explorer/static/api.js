@@ -1,0 +1,101 @@
+// The documentation of the API, made from its OpenAPI description.
+
+const page = document.getElementById("description");
+
+function make(tag, about = {}, ...inside) {
+  const made = Object.assign(document.createElement(tag), about);
+  made.append(...inside);
+  return made;
+}
+
+/** Words with `code` and *stress*. */
+function words(text) {
+  return (text ?? "").split(/(`[^`]+`|\*[^*]+\*)/).map((part) => {
+    if (part.startsWith("`")) return make("code", {}, part.slice(1, -1));
+    return part.startsWith("*") ? make("em", {}, part.slice(1, -1)) : part;
+  });
+}
+
+function paragraphs(text) {
+  return (text ?? "").trim().split(/\n\s*\n/).map((part) => make("p", {}, ...words(part)));
+}
+
+function table(head, rows) {
+  const body = rows.map((row) => make("tr", {}, ...row.map((cell) => make("td", {}, ...[cell].flat()))));
+  return make(
+    "div", { className: "wide" },
+    make("table", {},
+      make("thead", {}, make("tr", {}, ...head.map((name) => make("th", { scope: "col" }, name)))),
+      make("tbody", {}, ...body)));
+}
+
+function kind(schema, all) {
+  if (!schema) return "";
+  if (schema.$ref) return schema.$ref.split("/").pop();
+  if (schema.anyOf) return schema.anyOf.map((one) => kind(one, all)).join(" or ");
+  if (schema.type === "array") {
+    const many = schema.minItems && schema.minItems === schema.maxItems ? `${schema.minItems} × ` : "list of ";
+    return many + kind(schema.items, all);
+  }
+  return schema.format ?? schema.type ?? "";
+}
+
+function limits(schema) {
+  const found = [];
+  if ("default" in schema) found.push(`${JSON.stringify(schema.default)} if not given`);
+  if ("minimum" in schema) found.push(`at least ${schema.minimum}`);
+  if ("maximum" in schema) found.push(`at most ${schema.maximum}`);
+  if (schema.type === "array" && schema.maxItems > 4) found.push(`at most ${schema.maxItems.toLocaleString("en")}`);
+  return found.length ? ` (${found.join(", ")})` : "";
+}
+
+function fields(name, all) {
+  const schema = all[name];
+  const rows = Object.entries(schema.properties ?? {}).map(([key, one]) => [
+    make("code", {}, key), kind(one, all), [...words(one.description ?? all[kind(one, all)]?.description), limits(one)],
+  ]);
+  return table(["Field", "Type", "What it is"], rows);
+}
+
+function operation(path, method, about, all) {
+  const title = make("h3", {}, make("span", { className: `method ${method}` }, method.toUpperCase()), make("code", {}, path));
+  const parts = [title, make("p", { className: "summary" }, about.summary), ...paragraphs(about.description)];
+  if (about.parameters?.length) {
+    parts.push(make("h4", {}, "Parameters"), table(["Name", "Type", "What it is"], about.parameters.map((one) => [
+      [make("code", {}, one.name), one.required ? "" : " (optional)"],
+      kind(one.schema, all), [...words(one.description), limits(one.schema)],
+    ])));
+  }
+  const body = about.requestBody?.content["application/json"]?.schema;
+  if (body) parts.push(make("h4", {}, "Body, as JSON"), fields(kind(body, all), all));
+  parts.push(make("h4", {}, "Responses"), table(["Status", "Body", "When"], Object.entries(about.responses).map(([code, one]) => [
+    make("code", {}, code), kind(Object.values(one.content ?? {})[0]?.schema, all), words(one.description),
+  ])));
+  if (method === "get") {
+    const given = new URLSearchParams();
+    for (const one of about.parameters ?? []) {
+      const example = one.schema.examples?.[0] ?? one.examples?.[0];
+      if (one.in === "query" && example !== undefined) given.set(one.name, example);
+    }
+    const address = `${path.slice(1).replace("{n}", "0")}${given.size ? `?${given}` : ""}`;
+    parts.push(make("p", {}, "Try ", make("a", { href: address }, `/${address}`)));
+  }
+  return make("article", { className: "operation" }, ...parts);
+}
+
+async function show() {
+  const told = await fetch("openapi.json").then((answer) => answer.json());
+  const all = told.components.schemas;
+  page.replaceChildren(...paragraphs(told.info.description));
+  for (const [path, methods] of Object.entries(told.paths)) {
+    for (const [method, about] of Object.entries(methods)) page.append(operation(path, method, about, all));
+  }
+  page.append(make("h2", {}, "Bodies"));
+  for (const [name, schema] of Object.entries(all)) {
+    page.append(make("article", { className: "operation" },
+      make("h3", {}, make("code", {}, name)), ...paragraphs(schema.description), fields(name, all)));
+  }
+  page.removeAttribute("aria-busy");
+}
+
+show().catch((error) => page.replaceChildren(make("p", { className: "problem" }, `The description can not be read: ${error.message}`)));
