@@ -1,4 +1,4 @@
-"""What all tests share: a ledger of their own, and a PostgreSQL server of their own."""
+"""What tests share: a PostgreSQL server of their own."""
 
 import os
 import pwd
@@ -12,13 +12,6 @@ from typing import Any
 import pytest
 
 PASSWORD = "open-sesame"
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """No test, and no doctest in src, writes to the user's own ledger."""
-    folder = tempfile.mkdtemp(prefix="dqam-ledger-")
-    os.environ["DQAM_LEDGER"] = str(Path(folder, "ledger.db"))
-    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 @pytest.fixture(scope="session")

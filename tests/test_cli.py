@@ -1,4 +1,4 @@
-"""The command as a user runs it: in a process of its own."""
+"""The command: what it says, what it writes and how it ends."""
 
 import csv
 import gzip
@@ -19,6 +19,7 @@ from dqam import cities
 from dqam.counting import count_distinct
 from dqam.rectangles import random_rectangles
 from dqam.walks import walk
+from tests.commands import run
 
 BOUNDS = ["--bounds", "0", "0", "4", "4"]
 TRIPS = """tid,datetime,lng,lat
@@ -30,9 +31,10 @@ c,2024-01-01 00:00:00,8.0,8.0
 """
 
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def run_apart(*arguments: str | Path, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, as a user runs it."""
     command = [sys.executable, "-c", "from dqam.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True)
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder)
 
 
 @pytest.fixture
@@ -45,7 +47,7 @@ def trips(tmp_path: Path) -> Path:
 def test_count_says_json_and_only_json(trips: Path, tmp_path: Path) -> None:
     areas = tmp_path / "areas.csv"
     areas.write_text("west,south,east,north\n0,0,1,1\n0,0,4,4\n1,1,4,1.5\n")
-    done = run("count", trips, *BOUNDS, "-k", "2", "--rectangles", areas, "--json")
+    done = run_apart("count", trips, *BOUNDS, "-k", "2", "--rectangles", areas, "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["counts"] == [1, 2, 0]
@@ -113,13 +115,18 @@ def test_demo(tmp_path: Path) -> None:
     done = run("demo", "-n", "500", "-o", tmp_path / "demo")
     assert done.returncode == 0, done.stderr
     made = sorted(path.name for path in (tmp_path / "demo").iterdir())
-    assert made == ["city.parquet", "counts.csv", "map.png", "private-map.png"]
-    assert "16,000 rectangles" in done.stdout
-    assert "A private map" in done.stdout
+    assert made == ["city.nc", "city.parquet", "ledger.db", "map.png", "report.html"]
+    assert "16,000 random rectangles" in done.stdout
+    assert "Differentially private for one trip, epsilon = 1." in done.stdout
+    release = dqam.open(tmp_path / "demo" / "city.nc")
+    assert f"{release.count(-30.006, 44.995, -29.994, 45.005).value:,.0f}" in done.stdout
+    assert run("demo", "-n", "200", "-o", tmp_path / "demo").returncode == 0
 
 
 def test_help_teaches() -> None:
-    for command in ([], ["count"], ["inspect"], ["generate"], ["generate", "city"], ["demo"], ["reproduce"], ["audit"]):
+    research = ["reproduce"], ["audit"], ["generate"], ["generate", "city"], ["demo"]
+    product = ["publish"], ["query"], ["export"], ["report"], ["serve"], ["ledger"]
+    for command in ([], ["count"], ["inspect"], *research, *product):
         done = run(*command, "--help")
         assert done.returncode == 0
         assert done.stdout.startswith("Usage: dqam")
@@ -248,8 +255,7 @@ def test_audit_exits_with_1_when_a_mechanism_is_above_its_claim(tmp_path: Path) 
 
 def test_audit_of_a_callable_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def leak(trips, rng):\n    return len(trips)\n")
-    command = [sys.executable, "-c", "from dqam.cli import main; main()", "audit", "mine:leak", "--runs", "200"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    done = run_apart("audit", "mine:leak", "--runs", "200", folder=tmp_path)
     assert done.returncode == 1, done.stderr
     for name, says in (("mine", "is not known"), ("nowhere:f", "can not be imported")):
         done = run("audit", name)

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import numpy as np
 import pytest
@@ -14,8 +15,7 @@ import pytest
 import dqam
 from dqam import cities
 from dqam.privacy.ledger import Ledger
-from tests.commands import Done
-from tests.commands import dqam as run
+from tests.commands import run
 
 FUZZED = int(os.environ.get("DQAM_FUZZ", "300"))
 BOUNDS = ["--bounds", *map(str, cities.BOUNDS)]
@@ -35,7 +35,9 @@ def ledger(tmp_path: Path) -> Path:
     return tmp_path / "books" / "ledger.db"
 
 
-def publish(trips: Path, output: Path, ledger: Path | str, *more: str | Path, epsilon: str = "1") -> Done:
+def publish(
+    trips: Path, output: Path, ledger: Path | str, *more: str | Path, epsilon: str = "1"
+) -> CompletedProcess[str]:
     how = ["-k", "4", "--epsilon", epsilon, "-o", output, "--ledger", ledger]
     return run("publish", trips, *BOUNDS, *how, *more)
 
@@ -43,22 +45,22 @@ def publish(trips: Path, output: Path, ledger: Path | str, *more: str | Path, ep
 def test_publish_query_export_report(trips: Path, tmp_path: Path, ledger: Path) -> None:
     map_ = tmp_path / "map.nc"
     done = publish(trips, map_, ledger, "--title", "A city", "--total", "3")
-    assert done.code == 0, done.err
-    assert "Differentially private for one trip, epsilon = 1." in done.out
-    assert "2 of 3 left" in done.out
+    assert done.returncode == 0, done.stderr
+    assert "Differentially private for one trip, epsilon = 1." in done.stdout
+    assert "2 of 3 left" in done.stdout
     release = dqam.open(map_)
     answer = release.count(*map(float, MIDDLE[1:]))
     asked = run("query", map_, *MIDDLE, *MIDDLE, "--json")
-    found = json.loads(asked.out)
+    found = json.loads(asked.stdout)
     assert found["counts"] == [answer.value] * 2
     assert (found["low"], found["high"]) == ([answer.low] * 2, [answer.high] * 2)
     assert found["private"] is True
-    assert f"{answer.value:,.0f}" in run("query", map_, *MIDDLE).out
+    assert f"{answer.value:,.0f}" in run("query", map_, *MIDDLE).stdout
     for name in ("cells.csv", "cells.parquet", "cells.tif"):
-        assert run("export", map_, "-o", tmp_path / name).code == 0
+        assert run("export", map_, "-o", tmp_path / name).returncode == 0
         assert (tmp_path / name).stat().st_size
     page = run("report", map_)
-    assert page.out.split() == [str(tmp_path / "map.html")]
+    assert page.stdout.split() == [str(tmp_path / "map.html")]
     assert "A city" in (tmp_path / "map.html").read_text()
     assert sorted(os.listdir(tmp_path)) == ["books", "cells.csv", "cells.parquet", "cells.tif", "map.html", "map.nc"]
 
@@ -67,7 +69,7 @@ def test_rectangles_of_a_file_and_answers_in_one(trips: Path, tmp_path: Path, le
     publish(trips, tmp_path / "map.nc", ledger)
     (tmp_path / "areas.csv").write_text("west,south,east,north\n-30.02,44.98,-29.98,45.02\n-30.01,44.99,-30,45\n")
     done = run("query", tmp_path / "map.nc", "--rectangles", tmp_path / "areas.csv", "-o", tmp_path / "found.csv")
-    assert done.code == 0, done.err
+    assert done.returncode == 0, done.stderr
     header, first, _ = (tmp_path / "found.csv").read_text().splitlines()
     assert header == "west,south,east,north,trips,low,high,grown,cut"
     value = dqam.open(tmp_path / "map.nc").count(-30.02, 44.98, -29.98, 45.02).value
@@ -75,40 +77,40 @@ def test_rectangles_of_a_file_and_answers_in_one(trips: Path, tmp_path: Path, le
 
 
 def test_the_budget_is_refused_with_3(trips: Path, tmp_path: Path, ledger: Path) -> None:
-    assert publish(trips, tmp_path / "one.nc", ledger).code == 0
+    assert publish(trips, tmp_path / "one.nc", ledger).returncode == 0
     done = publish(trips, tmp_path / "two.nc", ledger, epsilon="0.1")
-    assert done.code == 3
-    assert "0 of 1 is left" in done.err
-    assert "dqam ledger total city" in done.err
+    assert done.returncode == 3
+    assert "0 of 1 is left" in done.stderr
+    assert "dqam ledger total city" in done.stderr
     assert not (tmp_path / "two.nc").exists()
-    assert run("ledger", "--ledger", ledger, "total", "city", "1.1").code == 0
-    assert publish(trips, tmp_path / "two.nc", ledger, epsilon="0.1").code == 0
-    assert publish(trips, tmp_path / "x.nc", ledger, "--total", "0.1", "--dataset", "y").code == 3
+    assert run("ledger", "--ledger", ledger, "total", "city", "1.1").returncode == 0
+    assert publish(trips, tmp_path / "two.nc", ledger, epsilon="0.1").returncode == 0
+    assert publish(trips, tmp_path / "x.nc", ledger, "--total", "0.1", "--dataset", "y").returncode == 3
 
 
 def test_the_ledger_is_shown(trips: Path, tmp_path: Path, ledger: Path) -> None:
-    assert "Nothing was published" in run("ledger", "--ledger", ledger).out
+    assert "Nothing was published" in run("ledger", "--ledger", ledger).stdout
     publish(trips, tmp_path / "one.nc", ledger, "--total", "2", "--dataset", "taxis [1]")
     shown = run("ledger", "--ledger", ledger)
-    assert "taxis [1], for one trip" in shown.out
-    assert "1 of 2" in shown.out
-    (account,) = json.loads(run("ledger", "--ledger", ledger, "--json").out)["datasets"]
+    assert "taxis [1], for one trip" in shown.stdout
+    assert "1 of 2" in shown.stdout
+    (account,) = json.loads(run("ledger", "--ledger", ledger, "--json").stdout)["datasets"]
     assert (account["name"], account["left"]) == ("taxis [1]", 1)
     (publication,) = account["publications"]
     assert publication["id"] == dqam.open(tmp_path / "one.nc").provenance.id
     assert publication["saved"]
-    assert run("ledger", "--ledger", ledger, "register", "buses", "5", "--unit", "person").code == 0
-    assert publish(trips, tmp_path / "two.nc", ledger, "--dataset", "buses").code == 2
-    assert publish(trips, tmp_path / "two.nc", ledger, "--dataset", "buses", "--unit", "person").code == 0
+    assert run("ledger", "--ledger", ledger, "register", "buses", "5", "--unit", "person").returncode == 0
+    assert publish(trips, tmp_path / "two.nc", ledger, "--dataset", "buses").returncode == 2
+    assert publish(trips, tmp_path / "two.nc", ledger, "--dataset", "buses", "--unit", "person").returncode == 0
 
 
 def test_a_plan_spends_nothing_and_writes_nothing(trips: Path, tmp_path: Path, ledger: Path) -> None:
     how = ["-k", "4", "--epsilon", "1", "--plan", "--expect", "2000", "--ledger", ledger]
     done = run("publish", trips, *BOUNDS, *how, "-o", tmp_path / "map.nc")
-    assert done.code == 0, done.err
-    assert "Nothing was spent" in done.out
-    assert "measure number of trips" in done.out
-    plan = json.loads(run("publish", trips, *BOUNDS, *how, "--json").out)
+    assert done.returncode == 0, done.stderr
+    assert "Nothing was spent" in done.stdout
+    assert "measure number of trips" in done.stdout
+    plan = json.loads(run("publish", trips, *BOUNDS, *how, "--json").stdout)
     assert sum(row["epsilon"] for row in plan["plans"][0]["budget"]) == pytest.approx(1)
     assert not ledger.exists()
     assert not (tmp_path / "map.nc").exists()
@@ -118,10 +120,10 @@ def test_a_release_is_not_replaced_by_chance(trips: Path, tmp_path: Path, ledger
     publish(trips, tmp_path / "map.nc", ledger, "--total", "9")
     before = (tmp_path / "map.nc").read_bytes()
     done = publish(trips, tmp_path / "map.nc", ledger)
-    assert done.code == 2
-    assert "--overwrite" in done.err
+    assert done.returncode == 2
+    assert "--overwrite" in done.stderr
     assert (tmp_path / "map.nc").read_bytes() == before
-    assert publish(trips, tmp_path / "map.nc", ledger, "--overwrite").code == 0
+    assert publish(trips, tmp_path / "map.nc", ledger, "--overwrite").returncode == 0
     assert (tmp_path / "map.nc").read_bytes() != before
 
 
@@ -145,10 +147,10 @@ def test_bad_input_is_one_sentence_and_costs_nothing(
     trips: Path, tmp_path: Path, ledger: Path, more: list[str], words: str
 ) -> None:
     done = publish(trips, tmp_path / "map.nc", ledger, *more)
-    assert done.code == 2
-    assert words in " ".join(done.err.split())
-    assert "secret" not in done.err
-    assert "Traceback" not in done.err
+    assert done.returncode == 2
+    assert words in " ".join(done.stderr.split())
+    assert "secret" not in done.stderr
+    assert "Traceback" not in done.stderr
     assert not (tmp_path / "map.nc").exists()
     assert not Ledger.open(ledger).history()
 
@@ -156,8 +158,8 @@ def test_bad_input_is_one_sentence_and_costs_nothing(
 def test_a_full_disk_costs_nothing(trips: Path, tmp_path: Path, ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dqam.cli.release.shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000}))
     done = publish(trips, tmp_path / "map.nc", ledger)
-    assert done.code == 2
-    assert "no room" in done.err
+    assert done.returncode == 2
+    assert "no room" in done.stderr
     assert not Ledger.open(ledger).history()
 
 
@@ -165,8 +167,8 @@ def test_a_full_disk_costs_nothing(trips: Path, tmp_path: Path, ledger: Path, mo
 def test_what_is_no_release_is_refused(command: list[str], trips: Path, tmp_path: Path) -> None:
     name, *more = command
     done = run(name, trips, *more)
-    assert done.code == 2
-    assert "city.parquet" in done.err
+    assert done.returncode == 2
+    assert "city.parquet" in done.stderr
     assert not list(tmp_path.iterdir())
 
 
@@ -181,7 +183,7 @@ def forked(trips: Path, output: Path, ledger: str, dataset: str) -> int:
     if not child:
         code = 1
         try:
-            code = publish(trips, output, ledger, "--dataset", dataset, "--total", "100").code
+            code = publish(trips, output, ledger, "--dataset", dataset, "--total", "100").returncode
         finally:
             os._exit(code)
     return child
@@ -191,7 +193,7 @@ def test_a_kill_at_any_moment_leaves_all_in_order(trips: Path, tmp_path: Path, a
     """50 times: what is spent is recorded, and a file is whole or not there."""
     folder, name = tmp_path / "out", f"kills {os.getpid()}"
     folder.mkdir()
-    assert publish(trips, folder / "first.nc", any_ledger, "--dataset", name, "--total", "100").code == 0
+    assert publish(trips, folder / "first.nc", any_ledger, "--dataset", name, "--total", "100").returncode == 0
     begun = time.monotonic()
     assert os.waitpid(forked(trips, folder / "second.nc", any_ledger, name), 0)[1] == 0
     whole = time.monotonic() - begun
@@ -212,7 +214,7 @@ def test_a_kill_at_any_moment_leaves_all_in_order(trips: Path, tmp_path: Path, a
     assert account.spent == len(recorded)
     saved = {publication.id for publication in account.publications if publication.release}
     assert saved <= set(published)
-    assert publish(trips, folder / "last.nc", any_ledger, "--dataset", name).code == 0
+    assert publish(trips, folder / "last.nc", any_ledger, "--dataset", name).returncode == 0
 
 
 def mutations(content: bytes, seed: int) -> Iterator[bytes]:
@@ -263,10 +265,10 @@ def test_damaged_input_gives_clean_errors_and_writes_nothing(
             done = publish(trips, output, ledger, *how, "--queries", damaged)
         else:
             done = publish(damaged, output, ledger, *how, "--on-error", "drop")
-        assert done.code in (0, 2), done.err
-        if done.code:
+        assert done.returncode in (0, 2), done.stderr
+        if done.returncode:
             refused += 1
-            assert done.err.startswith("Error: ")
+            assert done.stderr.startswith("Error: ")
             assert not list(output.parent.iterdir())
         else:
             assert dqam.open(output).provenance.private

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,11 @@ def sketch(counts: NDArray[Any], grid: Grid, width: int = 64) -> str:
     return "\n".join("".join(SHADES[s] for s in line) for line in shade[::-1])
 
 
-def draw(counts: NDArray[Any], grid: Grid, path: str | os.PathLike[str], title: str, note: str, unit: str) -> None:
-    """Save `counts` as an image (PNG, SVG or PDF by the ending of `path`), shaded by the logarithm."""
+def draw(panels: Mapping[str, NDArray[Any]], grid: Grid, path: str | os.PathLike[str], note: str, unit: str) -> None:
+    """Save counts (rows x columns), each under its title, as an image (PNG, SVG or PDF by the ending of `path`).
+
+    All are shaded by the logarithm, on one scale.
+    """
     try:
         from matplotlib.colors import LogNorm
         from matplotlib.figure import Figure
@@ -46,28 +50,30 @@ def draw(counts: NDArray[Any], grid: Grid, path: str | os.PathLike[str], title: 
     west, south, east, north = grid.bounds
     width, height = grid.cell_metres
     aspect = (height * grid.rows / (north - south)) / (width * grid.columns / (east - west))
-    figure = Figure(figsize=(9, 8), dpi=150, layout=ConstrainedLayoutEngine(rect=(0, 0.025, 1, 0.975)))
-    axes = figure.add_subplot()
-    axes.set_facecolor("#0b1320")
-    shown = np.ma.masked_less_equal(counts, 0)
-    image = axes.imshow(
-        shown,
-        origin="lower",
-        extent=(west, east, south, north),
-        aspect=aspect,
-        cmap="cividis",
-        norm=LogNorm(
-            vmin=max(1.0, float(shown.min())) if shown.count() else 1.0, vmax=max(2.0, float(shown.max() or 2))
-        ),
-        interpolation="nearest",
-    )
-    figure.colorbar(image, ax=axes, label=f"{unit} (log scale; dark: none)", shrink=0.85)
-    axes.set_title(title, loc="left", fontsize=13, fontweight="bold", parse_math=False)
-    axes.set_xlabel("longitude" if is_degrees(grid.crs) else "x")
-    axes.set_ylabel("latitude" if is_degrees(grid.crs) else "y")
-    axes.ticklabel_format(useOffset=False)
-    axes.tick_params(labelsize=8)
-    _scale_bar(axes, grid)
+    layout = ConstrainedLayoutEngine(rect=(0, 0.025, 1, 0.975))
+    figure = Figure(figsize=(2 + 7 * len(panels), 8), dpi=150, layout=layout)
+    shown = [np.ma.masked_less_equal(counts, 0) for counts in panels.values()]
+    seen = np.concatenate([counts.compressed() for counts in shown]).astype(np.float64)
+    scale = LogNorm(max(1.0, seen.min()) if len(seen) else 1.0, seen.max(initial=2.0))
+    each = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    for axes, counts, title in zip(each, shown, panels, strict=True):
+        axes.set_facecolor("#0b1320")
+        image = axes.imshow(
+            counts,
+            origin="lower",
+            extent=(west, east, south, north),
+            aspect=aspect,
+            cmap="cividis",
+            norm=scale,
+            interpolation="nearest",
+        )
+        axes.set_title(title, loc="left", fontsize=13, fontweight="bold", parse_math=False)
+        axes.set_xlabel("longitude" if is_degrees(grid.crs) else "x")
+        axes.ticklabel_format(useOffset=False)
+        axes.tick_params(labelsize=8)
+        _scale_bar(axes, grid)
+    each[0].set_ylabel("latitude" if is_degrees(grid.crs) else "y")
+    figure.colorbar(image, ax=each, label=f"{unit} (log scale; dark: fewer than one)", shrink=0.85)
     figure.text(0.012, 0.005, note, fontsize=8, color="#555555")
     with replacing(path) as temporary:
         try:

@@ -138,6 +138,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "no crs": lambda facts: facts["grid"].update(crs="EPSG:nothing"),
     "errors below 0": lambda facts: facts["doubt"].update(model=-1.0),
     "errors in words": lambda facts: facts["doubt"].update(noise="much"),
+    "an endless scale": lambda facts: facts["ledger"][0].update(scale="1e999999999"),
     "an odd scale": lambda facts: facts["ledger"][0].update(scale="1/0"),
 }
 

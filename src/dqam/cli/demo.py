@@ -7,15 +7,22 @@ from pathlib import Path
 
 import click
 import numpy as np
+from rich.table import Table
 
 from dqam import maps
-from dqam.cli.exact import save_counts
 from dqam.cli.options import PATH, seed_option
-from dqam.cli.terminal import answers, progress_of, words
+from dqam.cli.terminal import answers, plain, progress_of, words
 from dqam.errors import InputError
+from dqam.files import replacing
 from dqam.grid import Grid
-from dqam.privacy.budget import Budget
-from dqam.rectangles import Snapped, random_rectangles
+from dqam.rectangles import Snapped, random_rectangles, snap
+
+PLACES = {  # what is asked, in degrees
+    "the old town": (-30.006, 44.995, -29.994, 45.005),
+    "everything south": (-30.063, 44.955, -29.937, 45.0),
+    "a quarter in the east": (-29.975, 44.985, -29.945, 45.015),
+}
+RUNS = 1_000  # of the demo in one folder; the budget of people in generated trips is nobody's
 
 
 @click.command()
@@ -30,65 +37,64 @@ from dqam.rectangles import Snapped, random_rectangles
 @click.option("--trips", "-n", type=click.IntRange(min=1), default=20_000, show_default=True, help="How many trips.")
 @seed_option("Another seed, other trips.")
 def demo(output: Path, trips: int, seed: int) -> None:
-    """Generate a city, count 16,000 rectangles exactly, make a private map with flux, and compare the two."""
+    """Generate a city, publish a map of it at epsilon = 1, and hold its answers against the exact ones."""
     from dqam import cities
     from dqam.counting import count_distinct
-    from dqam.histogram import SpatialHistogram
-    from dqam.mechanisms import make
-    from dqam.privacy.curator import Curator
-    from dqam.privacy.noise import OpenDPNoise
+    from dqam.privacy.ledger import Ledger
+    from dqam.publishing import Plan, carry_out
     from dqam.sources import read
     from dqam.walks import walk
 
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is a file; give a folder for the demo to write to.")
     output.mkdir(parents=True, exist_ok=True)
-    file, table, picture = output / "city.parquet", output / "counts.csv", output / "map.png"
-    private_picture = output / "private-map.png"
+    file, saved, page, picture = (output / name for name in ("city.parquet", "city.nc", "report.html", "map.png"))
     grid = Grid.over(cities.BOUNDS, resolution=8)
     with progress_of(f"Generating {trips:,} trips") as show:
         cities.write_parquet(cities.city_trips(trips, seed), file, trips, lambda done, of: show(done / of))
-    walks = walk(read(file).trips(), grid)
-    histogram = SpatialHistogram.of(walks)
-    with words.status("Counting distinct trips in 16,000 rectangles"):
-        asked = Snapped.of(random_rectangles(grid, 16_000, np.random.default_rng(seed)), grid)
-        counts = count_distinct(walks, asked.cells, grid)
-    save_counts(table, asked, counts)
-    budget = Budget(1)
-    with words.status("Making a private map: flux, eps = 1"):
-        private = make("flux").synthesize(Curator(walks, budget, OpenDPNoise()), asked.cells, budget)
+    raw = read(file).trips()
+    with words.status("Publishing with flux, epsilon = 1"):
+        plan = Plan.of(grid, 1, title="A made-up city")
+        book = Ledger.open(output / "ledger.db")
+        release, spent = carry_out(plan, raw, "a made-up city", book, RUNS)
+        release.save(saved)
+        book.saved(spent.id)
+    with replacing(page) as temporary:
+        temporary.write_text(release.report(), encoding="utf-8")
+    walks = walk(raw, grid)
+    with words.status("Counting distinct trips exactly, to compare"):
+        fresh = random_rectangles(grid, 16_000, np.random.default_rng(seed + 1))
+        exact = count_distinct(walks, fresh, grid)
+        off = np.abs(release.counts(Snapped.of(fresh, grid)).value - exact).mean()
+        places = snap(list(PLACES.values()), grid)
+        exactly = count_distinct(walks, places.cells, grid)
+        cells = release.blocks()
+        by_cell = count_distinct(walks, cells.rectangles.cells, grid).reshape(grid.shape)
     drawn = find_spec("matplotlib") is not None
     if drawn:
-        maps.draw(
-            histogram.faces,
-            grid,
-            picture,
-            title=f"A made-up city: visits of {walks.on_grid:,} generated trips",
-            note="Exact, not private; the trips are generated.",
-            unit="visits",
-        )
-        maps.draw(
-            private.faces,
-            grid,
-            private_picture,
-            title="The same city, private: flux, eps = 1",
-            note="Differentially private for one trip, eps = 1; from generated trips; a trip that returns counts once.",
-            unit="visits that count, estimated",
-        )
-    overcount = np.abs(histogram.answers(asked.cells) - counts).mean()
-    answers.print(maps.sketch(histogram.faces, grid), markup=False)
-    answers.print(f"{walks.on_grid:,} trips, {len(walks.cells):,} visits on {grid}", soft_wrap=True)
-    answers.print(f"16,000 rectangles hold {counts.mean():,.0f} distinct trips on average, counted exactly.")
+        panels = {
+            f"Exact: {walks.on_grid:,} generated trips": by_cell,
+            "Published: private, epsilon = 1": cells.value.reshape(grid.shape),
+        }
+        note = "Exact counts are not private; these trips are generated. A release holds the right side only."
+        maps.draw(panels, grid, picture, note, "distinct trips through each cell")
+    answers.print(maps.sketch(cells.value.reshape(grid.shape), grid), markup=False)
+    answers.print(f"[bold]{plain(release.provenance.promise)}[/]")
+    table = Table("Distinct trips through", "Exact", "Published", "90% sure", box=None, padding=(0, 2, 0, 0))
+    found = release.counts(places)
+    for i, place in enumerate(PLACES):
+        one = found[i]
+        table.add_row(place, f"{exactly[i]:,}", f"{one.value:,.0f}", f"{one.low:,.0f} to {one.high:,.0f}")
+    answers.print(table)
     answers.print(
-        f"The spatial histogram alone counts a trip again when it returns: off by {overcount:,.0f} on average."
+        f"16,000 random rectangles hold {exact.mean():,.0f} trips on average; the map is off by {off:,.0f} "
+        f"({off / max(exact.mean(), 1):.1%}).",
+        soft_wrap=True,
     )
-    off = np.abs(np.clip(private.answers(asked.cells), 0, private.total) - counts).mean()
-    answers.print(
-        f"A private map (flux, eps = 1 for one trip) answers the same rectangles, off by {off:,.0f} on average."
-    )
-    answers.print("Exact answers are not private; these trips are generated.")
-    for label, path in (("map", picture), ("private", private_picture), ("counts", table), ("trips", file)):
+    answers.print("Exact answers are not private; these trips are generated, so that they may be shown.")
+    for label, path in (("picture", picture), ("report", page), ("release", saved), ("trips", file)):
         if path.exists():
-            answers.print(f"{label:>7}: {path}", markup=False, soft_wrap=True)
+            answers.print(f"{label:>8}: {path}", markup=False, soft_wrap=True)
+    answers.print(f"Next: dqam serve {saved}    and draw a rectangle in the browser", markup=False, soft_wrap=True)
     if not drawn:
-        words.print("No map was drawn: that needs matplotlib (pip install 'dqam[plot]').", markup=False)
+        words.print("No picture was drawn: that needs matplotlib (pip install 'dqam[plot]').", markup=False)

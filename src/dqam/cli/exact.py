@@ -65,14 +65,8 @@ def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, a
 
     histogram = SpatialHistogram.of(tallied(), grid)
     if picture:
-        maps.draw(
-            histogram.faces,
-            grid,
-            picture,
-            title=f"Visits of cells, {seen['trips on the grid']:,} trips of {source.name}",
-            note=NOT_PRIVATE,
-            unit="visits",
-        )
+        title = f"Visits of cells, {seen['trips on the grid']:,} trips of {source.name}"
+        maps.draw({title: histogram.faces}, grid, picture, NOT_PRIVATE, "visits")
     if as_json:
         print_json(
             {

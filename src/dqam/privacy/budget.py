@@ -69,6 +69,8 @@ def parse_epsilon(value: Number) -> Fraction:
     try:
         if isinstance(value, float):
             epsilon = Fraction(repr(float(value)))
+        elif isinstance(value, str) and "/" not in value and not 0 < float(value) < math.inf:
+            epsilon = Fraction(0)  # also what would take forever to write out, such as 1e-999999999
         else:
             epsilon = Fraction(int(value)) if isinstance(value, Integral) else Fraction(value)
     except (ValueError, TypeError, ZeroDivisionError, OverflowError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
@@ -23,7 +24,7 @@ from dqam.histogram import SpatialHistogram
 from dqam.mechanisms import MECHANISMS
 from dqam.mechanisms.doubt import Doubt
 from dqam.partition.lattice import Lattice
-from dqam.privacy.budget import Neighbours, Unit, parse_epsilon
+from dqam.privacy.budget import Neighbours, Unit
 from dqam.privacy.curator import Entry
 from dqam.release.release import Provenance, Release
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 SEAL = b"\ndqam release sha256 "
 SEAL_SIZE = len(SEAL) + 64 + 1
+FRACTION = re.compile(r"\d{1,400}(/\d{1,400})?", re.ASCII)
 LARGEST = 2**32  # bytes of a file
 KEYS = frozenset({"schema", "grid", "doubt", *Provenance.__dataclass_fields__})
 
@@ -210,8 +212,8 @@ def _restored(facts: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]) ->
             str(entry["question"]),
             str(entry["name"]),
             int(entry["sensitivity"]),
-            parse_epsilon(entry["epsilon"]),
-            Fraction(entry["scale"]),
+            _fraction(entry["epsilon"]),
+            _fraction(entry["scale"]),
         )
         for entry in facts["ledger"]
     )
@@ -219,12 +221,19 @@ def _restored(facts: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]) ->
         **{key: facts[key] for key in ("id", "title", "created", "mechanism", "queries", "gap", "private")},
         parameters=dict(facts["parameters"]),
         versions=dict(facts["versions"]),
-        epsilon=parse_epsilon(facts["epsilon"]),
+        epsilon=_fraction(facts["epsilon"]),
         unit=Unit(**facts["unit"]),
         ledger=ledger,
         neighbours=Neighbours[facts["neighbours"]],
     )
     return Release(histogram, provenance, _doubt(facts["doubt"], histogram, arrays))
+
+
+def _fraction(text: str) -> Fraction:
+    """A number above 0 as it is saved; no other way to write one is taken, as some take forever to read."""
+    if not FRACTION.fullmatch(text) or not (value := Fraction(text)):
+        raise InputError(f"{text[:40]!r} is no fraction above 0.")
+    return value
 
 
 def _doubt(

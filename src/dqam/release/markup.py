@@ -54,8 +54,8 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
 
 
-def percent(share: float) -> str:
-    r"""A share in percent, never rounded to all or nothing.
+def percent(share: float, digits: int | None = None) -> str:
+    r"""A share in percent, with one to three digits if not said otherwise, never rounded to all or nothing.
 
     >>> percent(0.5), percent(0.02689), percent(0.99331), percent(0.99999)
     ('50\xa0%', '2.7\xa0%', '99.33\xa0%', 'above 99.99\xa0%')
@@ -66,9 +66,11 @@ def percent(share: float) -> str:
         return "above 99.99\xa0%"
     if 0 < share < 0.0001:
         return "below 0.01\xa0%"
-    few = 0.1 <= share <= 0.9 or share >= 1
-    digits = 0 if few else 2 if share > 0.99 or share < 0.001 else 1
-    return f"{round(100 * share, digits):,g}\xa0%" if share < 1 else f"{100 * share:,.0f}\xa0%"
+    if share >= 1:
+        return f"{100 * share:,.0f}\xa0%"
+    if digits is None:
+        digits = 0 if 0.1 <= share <= 0.9 else 2 if share > 0.99 or share < 0.01 else 1
+    return f"{round(100 * share, digits):g}\xa0%"
 
 
 def decimal(value: Fraction) -> str:
@@ -88,6 +90,17 @@ def length(metres: float) -> str:
     ('10 km', '39 m', '1.5 km')
     """
     return f"{float(f'{metres / 1000:.3g}'):,g} km" if metres >= 995 else f"{float(f'{metres:.2g}'):g} m"
+
+
+def area(width: float, height: float) -> str:
+    """How wide and how high something is, given in metres.
+
+    >>> area(16_400, 9_620), area(500, 2_000)
+    ('16.4 &times; 9.62 km', '500 m &times; 2 km')
+    """
+    wide, high = length(width), length(height)
+    number, unit = wide.split()
+    return f"{number if high.endswith(f' {unit}') else wide} &times; {high}"
 
 
 def ground(grid: Grid) -> tuple[float, float] | None:

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from dqam.grid import Grid, is_degrees, parse_crs
 from dqam.partition.lattice import Lattice
 from dqam.rectangles import Snapped
-from dqam.release.markup import crs_name, ground, length, number, plain, trips
+from dqam.release.markup import area, crs_name, ground, number, plain, trips
 from dqam.release.release import Release
 
 BLOCKS = 256  # along the longer side of the picture, at most
+SLIMMEST = 4  # a map that is longer than this times its width is stretched
 DECADES = 3  # that the colours tell apart, at most
 NOTHING = "#0b1320"
 CIVIDIS = (
@@ -40,20 +41,21 @@ def figure(release: Release) -> str:
     size = ground(grid)
     west, south, east, north = grid.bounds
     aspect = (east - west) / (north - south) if size is None else size[0] / size[1]
-    labels = _labels(grid)
+    drawn = min(max(aspect, 1 / SLIMMEST), SLIMMEST)
+    labels, least = _labels(grid), low if (counts[counts > 0] < low).any() else None
     place = f"a block of {step} &times; {step} cells" if step > 1 else "a cell"
     if size is not None:
-        place += f" ({' &times; '.join(length(step * metres) for metres in grid.cell_metres)})"
+        place += f" ({area(step * grid.cell_metres[0], step * grid.cell_metres[1])})"
     return (
-        f'<figure class="map"><div class="plot" style="max-width: calc({aspect:.6g} * 44rem)">\n'
+        f'<figure class="map"><div class="plot" style="max-width: calc({drawn:.6g} * 44rem)">\n'
         f'<div class="side"><span>{labels[1]}</span><span>{labels[3]}</span></div>\n'
-        f'<div class="plate" style="aspect-ratio: {aspect:.6g}">'
+        f'<div class="plate" style="aspect-ratio: {drawn:.6g}">'
         f'<img alt="{_described(blocks.value, blocks.rectangles, grid, place)}" src="{_picture(counts, low, high)}">\n'
         f'{_scale(size)}<span class="up" aria-hidden="true">▲<br>N</span></div>\n'
         f'<div class="foot"><span>{labels[0]}</span><span>{labels[2]}</span></div></div>\n'
         f'<div class="legend"><p>Distinct trips through {place}, log scale</p>'
         f"{_legend(low, high, bool((counts <= 0).any()))}</div>\n"
-        f"<figcaption>{_caption(release, bool((counts[counts > 0] < low).any()), low)}</figcaption></figure>\n"
+        f"<figcaption>{_caption(release, least, drawn != aspect)}</figcaption></figure>\n"
     )
 
 
@@ -156,14 +158,16 @@ def _legend(low: float, high: float, nothing: bool) -> str:
     )
 
 
-def _caption(release: Release, less: bool, low: float) -> str:
+def _caption(release: Release, least: float | None, stretched: bool) -> str:
     grid, doubt = release.grid, release.doubt
     words = ["North is up." if is_degrees(grid.crs) else "Up is the north of the grid of its CRS."]
     words.append(f"Coordinates are those of {crs_name(grid)}.")
     if ground(grid) is not None:
         words.append("The scale holds in the middle of the map.")
-    if less:
-        words.append(f"What is below {number(low)} has the darkest blue.")
+    if stretched:
+        words.append("The map is so slim that the picture is stretched across.")
+    if least is not None:
+        words.append(f"What is below {number(least)} has the darkest blue.")
     if doubt is not None and doubt.lattice is not None and doubt.lattice.shape != grid.shape:
         rows, columns = doubt.lattice.shape
         words.append(

@@ -49,8 +49,8 @@ def promise(release: Release) -> str:
     provenance, by_trip = release.provenance, release.provenance.unit.name == "trip"
     epsilon = float(provenance.epsilon)
     what = "a certain trip" if by_trip else "a certain person"
-    rows = [(percent(prior), *map(percent, posterior(prior, epsilon))) for prior in PRIORS]
-    sure = percent(posterior(0.5, epsilon)[1])
+    rows = [(percent(prior), *_sure(prior, epsilon)) for prior in PRIORS]
+    most = _sure(0.5, epsilon)[1]
     weak = (
         f"<p><strong>This ε is large.</strong> To someone who already suspects that {what} is in the data, the promise "
         "leaves little doubt. Do not rely on it alone.</p>\n"
@@ -62,8 +62,8 @@ def promise(release: Release) -> str:
         f"<p><strong>{plain(provenance.promise)}</strong> Whoever sees this release, whatever else they know and "
         f"however much they compute, learns almost the same as if {what} had never been recorded.</p>\n"
         f"<p>&ldquo;Almost&rdquo; is what ε (epsilon) measures. At ε&nbsp;=&nbsp;{decimal(provenance.epsilon)} the "
-        f"odds that {what} is in the data change by a factor of at most e<sup>ε</sup> = {_factor(epsilon)}, up or "
-        f"down. Who thought it as likely as not, 50&nbsp;%, can be at most {sure} sure afterwards:</p>\n"
+        f"odds that {what} is in the data change by a factor of at most e<sup>ε</sup> ≈ {_factor(epsilon)}, up or "
+        f"down. Who thought it as likely as not, 50&nbsp;%, can be at most {most} sure afterwards:</p>\n"
         + table(("How sure before", "Afterwards at least", "Afterwards at most"), rows)
         + weak
         + "<h3>In exact words</h3>\n"
@@ -80,6 +80,20 @@ def promise(release: Release) -> str:
     )
 
 
+def _sure(prior: float, epsilon: float) -> tuple[str, str]:
+    r"""At least and at most in words, rounded away from the prior, so that neither says too much.
+
+    >>> _sure(0.5, 1), _sure(0.5, 99)
+    (('26.8\xa0%', '73.2\xa0%'), ('nearly 0\xa0%', 'nearly 100\xa0%'))
+    """
+    least, most = posterior(prior, epsilon)
+    low, high = (10 ** (3 if 0.01 < share < 0.99 else 4) for share in (least, most))
+    return (
+        percent(math.floor(least * low) / low, 3) if least > 2e-4 else "nearly 0\xa0%",
+        percent(math.ceil(most * high) / high, 3) if most < 1 - 2e-4 else "nearly 100\xa0%",
+    )
+
+
 def _factor(epsilon: float) -> str:
     if epsilon > math.log(1e6):
         return "more than a million"
@@ -90,7 +104,7 @@ def _hidden_trip(provenance: Provenance) -> str:
     rows = []
     for count in SEVERAL:
         whole = count * provenance.epsilon
-        rows.append((f"{count} trips", decimal(whole), percent(posterior(0.5, float(whole))[1])))
+        rows.append((f"{count} trips", decimal(whole), _sure(0.5, float(whole))[1]))
     return (
         "<p>The unit is <strong>one trip</strong>, as the custodian's data have it. The release hides whether any one "
         "trip is in the data, and where it went.</p>\n"
@@ -143,22 +157,29 @@ def _not_promised(whom: str) -> list[str]:
 def budget(provenance: Provenance) -> str:
     """What was asked for how much of epsilon; questions that are alike in all share a row."""
     unit, count, alike = provenance.unit.name, len(provenance.ledger), Counter(provenance.ledger)
-    rows = []
+    again, rows = len(alike) < count, []
     for entry, times in alike.items():
         words, parts = _question(entry)
         paid = times * entry.epsilon
-        each = "" if times == 1 else f"<small>{times} times {decimal(entry.epsilon)}</small>"
+        each = "" if times == 1 else f"<small>{times} &times; {entry.epsilon}</small>"
         rows.append(
             (
                 f"{words}<small>{plain(entry.name)}: {KINDS.get(entry.question, plain(entry.question))}</small>",
-                f"{times:,}",
+                *([f"{times:,}"] if again else []),
                 number(entry.sensitivity / parts),
                 number(float(entry.scale / parts)),
                 f"{decimal(paid)}{each}",
                 percent(float(paid / provenance.epsilon)),
             )
         )
-    header = ("Question", "Times", f"One {unit} changes it by at most", "Noise scale", "ε", "Share")
+    header = (
+        "Question",
+        *(["Times"] if again else []),
+        f"One {unit} changes it by at most",
+        "Noise scale",
+        "ε",
+        "Share",
+    )
     whole = decimal(provenance.epsilon)
     asked = "one question" if count == 1 else f"{count:,} questions"
     only = (
@@ -170,7 +191,7 @@ def budget(provenance: Provenance) -> str:
         f"<p>The trips were asked {asked}. Each was paid for with a part of ε, and only then answered, with noise. All "
         f"numbers on this page come from these answers. The parts are exact fractions that add up to "
         f"ε&nbsp;=&nbsp;{whole}; a release where they do not is refused. {only}.</p>\n"
-        + table(header, rows, foot=("All together", f"{count:,}", "", "", whole, "100 %"))
+        + table(header, rows, foot=("All together", *([f"{count:,}"] if again else []), "", "", whole, percent(1)))
         + f'<p class="note">Of a vector, the change is the sum over its numbers. Noise is discrete Laplace noise: half '
         "of the time it is within 0.7 times its scale, in nine of ten cases within 2.3 times. Its scale is what one "
         f"{unit} can change, divided by ε; twice that for a choice, and more for a grouping.</p>\n"

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dqam.grid import Grid, is_degrees
 from dqam.mechanisms import MECHANISMS
 from dqam.rectangles import Snapped, random_rectangles, snap
-from dqam.release.markup import crs_name, decimal, ground, length, percent, plain, table, trips
+from dqam.release.markup import area, crs_name, decimal, ground, percent, plain, table, trips
 from dqam.release.picture import figure
 from dqam.release.promise import budget, promise
 from dqam.release.release import CONFIDENCE, Answer, Provenance, Release
@@ -121,7 +121,7 @@ def _facts(release: Release) -> str:
         ("Privacy", f"ε = {decimal(provenance.epsilon)}", "for one trip" if unit.name == "trip" else kept)
         if provenance.private
         else ("Privacy", "none", "noise from a seed"),
-        ("Map", cells, "") if size is None else ("Map", " &times; ".join(map(length, size)), cells),
+        ("Map", cells, "") if size is None else ("Map", area(*size), cells),
         ("Mechanism", plain(provenance.mechanism), plain(about)),
     )
     return "\n".join(f"<div><dt>{name}</dt><dd>{value}<small>{note}</small></dd></div>" for name, value, note in shown)
@@ -230,12 +230,13 @@ def _answers(release: Release, examples: dict[str, Lines]) -> str:
     grid, rows = release.grid, []
     for name, lines in examples.items():
         answer = _ask(release, lines)
-        row = [f"{_icon(lines, grid)}{name}", f"<code>{' '.join(_short(lines, grid))}</code>", trips(answer.value)]
+        place = f"{name}<small>{' '.join(_short(lines, grid))}</small>"
+        row = [f'<div class="place">{_icon(lines, grid)}<div>{place}</div></div>', trips(answer.value)]
         rows.append([*row, _interval(answer)] if release.doubt else row)
-    header = ["Rectangle", "West, south, east, north", "Trips", *([f"{SURE} interval"] if release.doubt else [])]
+    header = ["Rectangle: west south east north", "Trips", *([f"{SURE} interval"] if release.doubt else [])]
     return (
         "<p>Parts need not add up to the whole: a trip through two quarters counts in both, and once on the map.</p>\n"
-        + table(header, rows, 2)
+        + table(header, rows)
     )
 
 
@@ -256,7 +257,8 @@ def _short(lines: Lines, grid: Grid) -> list[str]:
     low, high = np.split(Snapped.of(lines[None, :], grid).bounds[0], 2)
     for digits in range(12):
         unit = 10.0**digits
-        sides = [f"{side:.{digits}f}" for side in (*np.ceil(low * unit) / unit, *np.floor(high * unit) / unit)]
+        inward = np.concatenate([np.ceil(low * unit), np.floor(high * unit)]) / unit + 0.0  # which makes -0 a 0
+        sides = [f"{side:.{digits}f}" for side in inward]
         west, south, east, north = map(float, sides)
         if west < east and south < north:
             again = snap(np.array([[west, south, east, north]]), grid).cells[0]

@@ -57,7 +57,7 @@ function fields(name, all) {
   return table(["Field", "Type", "What it is"], rows);
 }
 
-function operation(path, method, about, all) {
+function operation(path, method, about, all, examples) {
   const title = make("h3", {}, make("span", { className: `method ${method}` }, method.toUpperCase()), make("code", {}, path));
   const parts = [title, make("p", { className: "summary" }, about.summary), ...paragraphs(about.description)];
   if (about.parameters?.length) {
@@ -74,8 +74,7 @@ function operation(path, method, about, all) {
   if (method === "get") {
     const given = new URLSearchParams();
     for (const one of about.parameters ?? []) {
-      const example = one.schema.examples?.[0] ?? one.examples?.[0];
-      if (one.in === "query" && example !== undefined) given.set(one.name, example);
+      if (one.in === "query" && one.name in examples) given.set(one.name, examples[one.name]);
     }
     const address = `${path.slice(1).replace("{n}", "0")}${given.size ? `?${given}` : ""}`;
     parts.push(make("p", {}, "Try ", make("a", { href: address }, `/${address}`)));
@@ -84,11 +83,16 @@ function operation(path, method, about, all) {
 }
 
 async function show() {
-  const told = await fetch("openapi.json").then((answer) => answer.json());
+  const [told, [release]] = await Promise.all(["openapi.json", "api/releases"].map((one) => fetch(one).then((answer) => answer.json())));
+  const [west, south, east, north] = release.grid.degrees;
+  const inside = (low, high, share) => Number((low + (high - low) * share).toPrecision(8));
+  const examples = {
+    west: inside(west, east, 0.4), south: inside(south, north, 0.4), east: inside(west, east, 0.6), north: inside(south, north, 0.6),
+  };
   const all = told.components.schemas;
   page.replaceChildren(...paragraphs(told.info.description));
   for (const [path, methods] of Object.entries(told.paths)) {
-    for (const [method, about] of Object.entries(methods)) page.append(operation(path, method, about, all));
+    for (const [method, about] of Object.entries(methods)) page.append(operation(path, method, about, all, examples));
   }
   page.append(make("h2", {}, "Bodies"));
   for (const [name, schema] of Object.entries(all)) {

@@ -22,21 +22,23 @@ function mixed(table, share) {
   return table[low].map((value, i) => value + (table[low + 1][i] - value) * (at - low));
 }
 
-/** 1, 2 and 5 times powers of ten from low to high. */
-function roundNumbers(low, high, steps = [1, 2, 5]) {
-  const found = [];
-  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
-    for (const step of steps) {
-      const number = Number(`${step}e${power}`);
-      if (number >= low * 0.999 && number <= high * 1.001) found.push(number);
-    }
-  }
-  return found;
+/** A colour nearer to white for small shares, so that on a light map few trips are faint. */
+function paler(colour, share) {
+  const white = 0.6 * (1 - Math.min(Math.max(share, 0), 1)) ** 2;
+  return colour.map((value) => value + (255 - value) * white);
 }
 
-function few(low, high) {
-  const all = roundNumbers(low, high);
-  return all.length <= 6 ? all : roundNumbers(low, high, [1]).length >= 3 ? roundNumbers(low, high, [1]) : roundNumbers(low, high, [1, 3]);
+/** Round numbers from low to high that lie apart on a scale: powers of ten first, then 5 and 2 times these. */
+function roundNumbers(low, high, place, apart) {
+  const kept = [];
+  for (const step of [1, 5, 2]) {
+    for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
+      const number = Number(`${step}e${power}`);
+      const fits = number >= low * 0.999 && number <= high * 1.001;
+      if (fits && kept.every((one) => Math.abs(place(one) - place(number)) >= apart)) kept.push(number);
+    }
+  }
+  return kept.sort((a, b) => a - b);
 }
 
 /** Trips on a log scale: `place` of a number from 0 to 1, its colour as [r, g, b, a], and ticks. */
@@ -47,12 +49,12 @@ export function tripsScale(largest, theme) {
   const place = (value) => Math.log(Math.max(value, 1e-9) / low) / wide;
   return {
     place,
-    at: (share) => [...mixed(VIRIDIS, theme === "dark" ? 0.08 + 0.92 * share : 1 - share), 255],
+    at: (share) => [...(theme === "dark" ? mixed(VIRIDIS, 0.08 + 0.92 * share) : paler(mixed(VIRIDIS, 1 - share), share)), 255],
     colour(value) {
       const share = place(value);
       return share >= 0 ? this.at(share) : [...this.at(0).slice(0, 3), 255 * Math.max(0, value / low) ** 2];
     },
-    ticks: few(low, high).map((value) => ({ place: place(value), words: value.toLocaleString("en") })),
+    ticks: roundNumbers(low, high, place, 0.15).map((value) => ({ place: place(value), words: value.toLocaleString("en") })),
   };
 }
 
@@ -62,8 +64,7 @@ export function differenceScale(largest, theme) {
   const near = Math.max(high / 50, 0.5);
   const bent = (value) => Math.sign(value) * Math.log1p(Math.abs(value) / near);
   const place = (value) => 0.5 + bent(value) / bent(high) / 2;
-  const marks = roundNumbers(near * 4, high, [1]).slice(-2);
-  const sides = marks.length ? marks : roundNumbers(near, high).slice(-1);
+  const sides = roundNumbers(near * 2, high, place, 0.14);
   return {
     place,
     at: (share) => [...mixed(DIVERGING[theme], share), 255 * Math.min(1, Math.abs(share - 0.5) * 5)],

@@ -1,0 +1,927 @@
+// The page: a map of releases, rectangles on it, and what the releases answer to them.
+
+import { RECTANGLES, differenceScale, tripsScale } from "./colours.js";
+import { graticule } from "./graticule.js";
+
+const $ = (id) => document.getElementById(id);
+const SIDES = ["west", "south", "east", "north"];
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+const QUIET = 40; // milliseconds between two questions about a rectangle that is being drawn
+const MOST = 50; // rectangles
+
+const state = {
+  releases: [],
+  show: 0, // the release that is looked at
+  against: null, // the one it is compared with
+  layer: "first", // or second, or difference
+  rectangles: [], // { name, colour, sides, answers: Map of release to answer, problem, drawn }
+  selected: null,
+  theme: null, // light or dark where it was chosen
+  opacity: 85,
+};
+const layers = new Map(); // of releases: promises of { facts, values }
+let map, picture, painted, handles;
+
+/* Words and elements */
+
+function make(tag, about = {}, ...inside) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(about)) {
+    if (name in made) made[name] = value;
+    else made.setAttribute(name, value);
+  }
+  made.append(...inside.filter((part) => part !== null));
+  return made;
+}
+
+function whole(value) {
+  return Math.round(value).toLocaleString("en");
+}
+
+function signed(value, spell = whole) {
+  return `${value < 0 ? "−" : "+"}${spell(Math.abs(value))}`;
+}
+
+function percent(share) {
+  const value = share * 100;
+  return `${value.toFixed(value !== 0 && Math.abs(value) < 9.95 ? 1 : 0)} %`;
+}
+
+function interval(answer) {
+  return answer.low === null ? "interval not known" : `${whole(answer.low)} to ${whole(answer.high)}`;
+}
+
+function kilometres(bounds) {
+  const [west, south, east, north] = bounds;
+  const middle = (south + north) / 2;
+  const spell = (metres) => (metres / 1000).toPrecision(metres >= 1e6 ? 4 : 3).replace(/\.0+$/, "");
+  const wide = map.distance([middle, west], [middle, east]);
+  return `${spell(wide)} × ${spell(map.distance([south, west], [north, west]))} km`;
+}
+
+function theme() {
+  return state.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+}
+
+function complain(sentence) {
+  $("problem").textContent = sentence ?? "";
+  $("problem").hidden = !sentence;
+}
+
+let saying;
+function say(sentence) {
+  clearTimeout(saying);
+  saying = setTimeout(() => ($("said").textContent = sentence), 300);
+}
+
+/* The API */
+
+async function get(address, options) {
+  let answer;
+  try {
+    answer = await fetch(address, options);
+  } catch {
+    throw new Error("The server does not answer; is it still running?");
+  }
+  if (answer.ok) return answer;
+  const told = await answer.json().catch(() => ({}));
+  throw new Error(told.error ?? `The server answered ${answer.status}.`);
+}
+
+async function count(n, sides) {
+  const asked = new URLSearchParams(SIDES.map((name, i) => [name, String(sides[i])]));
+  return (await get(`api/releases/${n}/count?${asked}`)).json();
+}
+
+/** The releases whose answers are shown, first the one that is looked at. */
+function compared() {
+  return state.against === null ? [state.show] : [state.show, state.against];
+}
+
+function sameGrid(n, m) {
+  const [a, b] = [state.releases[n].grid, state.releases[m].grid];
+  return a.crs === b.crs && a.rows === b.rows && a.columns === b.columns && String(a.bounds) === String(b.bounds);
+}
+
+/** Ask for a rectangle as it is now; while an answer is under way only the latest wish is remembered. */
+async function ask(rectangle) {
+  if (rectangle.asking) {
+    rectangle.again = true;
+    return rectangle.asking;
+  }
+  rectangle.asking = (async () => {
+    do {
+      rectangle.again = false;
+      const [sides, wanted] = [rectangle.sides, compared()];
+      try {
+        const answers = await Promise.all(wanted.map((n) => count(n, sides)));
+        rectangle.answers = new Map(wanted.map((n, i) => [n, answers[i]]));
+        rectangle.answered = sides;
+        rectangle.problem = null;
+      } catch (error) {
+        rectangle.problem = error.message;
+      }
+      showAnswers();
+      if (rectangle.again) await new Promise((done) => setTimeout(done, QUIET));
+    } while (rectangle.again);
+    rectangle.asking = null;
+  })();
+  return rectangle.asking;
+}
+
+/* Rectangles */
+
+function freeName() {
+  const used = new Set(state.rectangles.map((one) => one.name));
+  for (let i = 0; ; i++) {
+    const name = String.fromCharCode(65 + (i % 26)) + (i < 26 ? "" : Math.floor(i / 26));
+    if (!used.has(name)) return [name, RECTANGLES[i % RECTANGLES.length]];
+  }
+}
+
+function add(sides) {
+  if (state.rectangles.length >= MOST) {
+    complain(`There are ${MOST} rectangles already; remove some first.`);
+    return null;
+  }
+  const [name, colour] = freeName();
+  const rectangle = { name, colour, sides, answers: new Map(), problem: null, drawn: null };
+  state.rectangles.push(rectangle);
+  return rectangle;
+}
+
+function remove(rectangle) {
+  state.rectangles = state.rectangles.filter((one) => one !== rectangle);
+  if (state.selected === rectangle) state.selected = state.rectangles.at(-1) ?? null;
+  rectangle.drawn?.remove();
+  refresh();
+  say(`Rectangle ${rectangle.name} removed.`);
+}
+
+function select(rectangle) {
+  if (state.selected === rectangle) return;
+  state.selected = rectangle;
+  complain(null);
+  refresh();
+}
+
+function move(rectangle, sides) {
+  rectangle.sides = sides;
+  drawRectangles();
+  showSides();
+  keepAddress();
+  return ask(rectangle).then(() => announce(rectangle));
+}
+
+function announce(rectangle) {
+  if (rectangle.problem) return say(rectangle.problem);
+  const words = compared().filter((n) => rectangle.answers.has(n)).map((n) => {
+    const answer = rectangle.answers.get(n);
+    const range = answer.low === null ? "" : `, between ${whole(answer.low)} and ${whole(answer.high)}`;
+    return `${state.against === null ? "" : `${state.releases[n].name}: `}${whole(answer.value)} trips${range}`;
+  });
+  if (words.length) say(`Rectangle ${rectangle.name}: ${words.join("; ")}.`);
+}
+
+function nextTo(value, all) {
+  return Math.min(Math.max(value, all[0]), all[1]);
+}
+
+/** Move or resize the selected rectangle by cells, within the map. */
+function step(rectangle, [dx, dy], resize) {
+  const { degrees, cell_degrees: [wide, high] } = state.releases[state.show].grid;
+  let [west, south, east, north] = rectangle.sides;
+  [dx, dy] = [dx * wide, dy * high];
+  if (resize) {
+    east = nextTo(Math.max(east + dx, west + wide), [west, degrees[2]]);
+    north = nextTo(Math.max(north + dy, south + high), [south, degrees[3]]);
+  } else {
+    dx = nextTo(dx, [Math.min(0, degrees[0] - west), Math.max(0, degrees[2] - east)]);
+    dy = nextTo(dy, [Math.min(0, degrees[1] - south), Math.max(0, degrees[3] - north)]);
+    [west, south, east, north] = [west + dx, south + dy, east + dx, north + dy];
+  }
+  move(rectangle, [west, south, east, north]);
+}
+
+/** A rectangle of whole cells in the middle of what is seen. */
+function addAtCentre() {
+  const { degrees: [west, south, east, north], cell_degrees: [wide, high], rows, columns } = state.releases[state.show].grid;
+  const seen = map.getBounds();
+  const sides = [[west, east, wide, columns, seen.getWest(), seen.getEast()], [south, north, high, rows, seen.getSouth(), seen.getNorth()]].map(
+    ([low, , cell, cells, from, to]) => {
+      const size = nextTo(Math.round((to - from) / 6 / cell), [1, cells]);
+      const start = nextTo(Math.round(((from + to) / 2 - low) / cell - size / 2), [0, cells - size]);
+      return [low + start * cell, low + (start + size) * cell];
+    });
+  const rectangle = add([sides[0][0], sides[1][0], sides[0][1], sides[1][1]]);
+  if (!rectangle) return;
+  select(rectangle);
+  ask(rectangle).then(() => announce(rectangle));
+}
+
+/* On the map */
+
+const Picture = L.ImageOverlay.extend({
+  _initImage() {
+    const canvas = (this._image = this._url);
+    canvas.classList.add("leaflet-image-layer", "picture");
+    if (this._zoomAnimated) canvas.classList.add("leaflet-zoom-animated");
+  },
+});
+
+function fetchLayer(n) {
+  if (!layers.has(n)) {
+    const both = Promise.all([
+      get(`api/releases/${n}/layer/facts`).then((answer) => answer.json()),
+      get(`api/releases/${n}/layer`).then((answer) => answer.arrayBuffer()),
+    ]).then(([facts, bytes]) => ({ facts, values: new Float32Array(bytes) }));
+    both.catch(() => layers.delete(n));
+    layers.set(n, both);
+  }
+  return layers.get(n);
+}
+
+/** Paint the layer that was chosen, on one scale for all that it can be compared with. */
+async function paint() {
+  const [mode, ids, colours] = [state.layer, compared(), theme()];
+  let all;
+  try {
+    all = await Promise.all(ids.map(fetchLayer));
+  } catch (error) {
+    return complain(error.message);
+  }
+  if (mode !== state.layer || String(ids) !== String(compared()) || colours !== theme()) return;
+  const [first, second] = all;
+  const { facts } = mode === "second" ? second : first;
+  let values = (mode === "second" ? second : first).values;
+  let scale;
+  if (mode === "difference") {
+    values = second.values.map((value, i) => value - first.values[i]);
+    const sizes = values.map(Math.abs).filter((value) => !Number.isNaN(value)).sort();
+    scale = differenceScale(sizes[Math.floor(sizes.length * 0.999)] ?? 0, colours);
+  } else {
+    scale = tripsScale(Math.max(...all.map((one) => one.facts.largest)), colours);
+  }
+  const canvas = make("canvas", { width: facts.width, height: facts.height });
+  const image = new ImageData(facts.width, facts.height);
+  const pixels = new Uint32Array(image.data.buffer);
+  let [before, pixel] = [NaN, 0];
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i];
+    if (Number.isNaN(value)) continue;
+    if (value !== before) {
+      const [r, g, b, a] = scale.colour(value);
+      pixel = ((a << 24) | (b << 16) | (g << 8) | r) >>> 0;
+      before = value;
+    }
+    pixels[i] = pixel;
+  }
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  const [west, south, east, north] = facts.bounds;
+  picture?.remove();
+  picture = new Picture(canvas, [[south, west], [north, east]], { opacity: state.opacity / 100, zIndex: 1 }).addTo(map);
+  painted = { facts, values, mode };
+  showLegend(scale, facts, mode);
+  $("map").dataset.painted = `${mode} ${ids} ${colours}`;
+}
+
+function showLegend(scale, facts, mode) {
+  const where = String(facts.block) === "1,1" ? "per cell" : `per ${facts.block[0]} × ${facts.block[1]} cells`;
+  $("legend-title").textContent = mode === "difference"
+    ? `Difference in trips ${where}` : `Distinct trips ${where}`;
+  const [canvas, context] = [$("ramp"), $("ramp").getContext("2d")];
+  context.clearRect(0, 0, canvas.width, 1);
+  for (let x = 0; x < canvas.width; x++) {
+    const [r, g, b, a] = scale.at((x + 0.5) / canvas.width);
+    context.fillStyle = `rgba(${r | 0}, ${g | 0}, ${b | 0}, ${a / 255})`;
+    context.fillRect(x, 0, 1, 1);
+  }
+  $("ticks").replaceChildren(...scale.ticks.map(({ place, words }) => {
+    const tick = make("span", {}, words);
+    tick.style.left = `${place * 100}%`;
+    if (place < 0.06) tick.className = "first";
+    if (place > 0.94) tick.className = "last";
+    return tick;
+  }));
+}
+
+/** The value of the layer at a place. */
+function valueAt({ lat, lng }) {
+  if (!painted) return NaN;
+  const { facts: { width, height, bounds: [west, south, east, north] }, values } = painted;
+  const mercator = (latitude) => Math.asinh(Math.tan((latitude * Math.PI) / 180));
+  const column = Math.floor(((lng - west) / (east - west)) * width);
+  const row = Math.floor(((mercator(north) - mercator(lat)) / (mercator(north) - mercator(south))) * height);
+  return column < 0 || column >= width || row < 0 || row >= height ? NaN : values[row * width + column];
+}
+
+function showHere({ latlng }) {
+  const value = valueAt(latlng);
+  const words = Math.abs(value) < 9.95 ? value.toFixed(1) : whole(value);
+  $("here").textContent = Number.isNaN(value) ? "" : `here ${painted.mode === "difference" && value > 0 ? "+" : ""}${words}`;
+}
+
+function corners([west, south, east, north]) {
+  return [[south, west], [north, east]];
+}
+
+function drawRectangles() {
+  for (const rectangle of state.rectangles) {
+    rectangle.drawn?.remove();
+    const chosen = rectangle === state.selected;
+    const bounds = corners(rectangle.sides);
+    const answer = rectangle.answered === rectangle.sides && rectangle.answers.get(state.show);
+    const group = L.layerGroup();
+    if (answer && (answer.grown || answer.cut)) {
+      const ring = answer.outline.map(([x, y]) => [y, x]);
+      L.polygon(ring, { interactive: false, fill: false, weight: 3.5, opacity: 0.8, className: "casing" }).addTo(group);
+      L.polygon(ring, { interactive: false, fill: false, weight: 1.5, color: rectangle.colour, dashArray: "5 4", className: "answered" }).addTo(group);
+    }
+    L.rectangle(bounds, { interactive: false, fill: false, weight: chosen ? 6 : 4.5, className: "casing" }).addTo(group);
+    L.rectangle(bounds, {
+      color: rectangle.colour, weight: chosen ? 3 : 2, fillColor: rectangle.colour, fillOpacity: chosen ? 0.1 : 0.03, className: "asked",
+    }).on("click", (event) => {
+      L.DomEvent.stopPropagation(event);
+      if (performance.now() - drawing.ended > 300) select(rectangle);
+    }).addTo(group);
+    const icon = L.divIcon({ className: `tag${chosen ? " chosen" : ""}`, iconSize: [22, 20], iconAnchor: chosen ? [-10, 22] : [1, 20] });
+    const tag = L.marker([rectangle.sides[3], rectangle.sides[0]], { icon, keyboard: false, title: `Rectangle ${rectangle.name}` })
+      .on("click", () => select(rectangle)).addTo(group);
+    rectangle.drawn = group.addTo(map);
+    tag.getElement().textContent = rectangle.name;
+    tag.getElement().style.backgroundColor = rectangle.colour;
+  }
+  showHandles();
+}
+
+/** Corners of the selected rectangle, to drag. */
+function showHandles() {
+  if (handles?.dragged) return;
+  handles?.remove();
+  handles = null;
+  const rectangle = state.selected;
+  if (!rectangle || !state.rectangles.includes(rectangle) || drawing.from) return;
+  handles = L.layerGroup().addTo(map);
+  for (const [x, y] of [[0, 1], [0, 3], [2, 1], [2, 3]]) {
+    const icon = L.divIcon({ className: "handle", iconSize: [14, 14] });
+    const handle = L.marker([rectangle.sides[y], rectangle.sides[x]], { icon, draggable: true, keyboard: false });
+    const fixed = [rectangle.sides[2 - x], rectangle.sides[4 - y]];
+    handle.on("dragstart", () => (handles.dragged = true));
+    handle.on("drag", ({ latlng }) => move(rectangle, between(L.latLng(fixed[1], fixed[0]), latlng)));
+    handle.on("dragend", () => {
+      handles.dragged = false;
+      refresh();
+    });
+    handle.addTo(handles);
+    handle.getElement().style.borderColor = rectangle.colour;
+  }
+}
+
+/** The rectangle between two corners, with as many decimals as the view can tell apart. */
+function between(a, b) {
+  const digits = Math.min(9, Math.max(2, Math.ceil(map.getZoom() * Math.log10(2)) + 1));
+  const round = (value) => Number(value.toFixed(digits));
+  return [Math.min(a.lng, b.lng), Math.min(a.lat, b.lat), Math.max(a.lng, b.lng), Math.max(a.lat, b.lat)].map(round);
+}
+
+/* Drawing */
+
+const drawing = { armed: false, from: null, rectangle: null, before: null, pointer: null, ended: 0 };
+
+function arm(armed) {
+  drawing.armed = armed;
+  $("draw").setAttribute("aria-pressed", String(armed));
+  $("map").querySelector(".draw").setAttribute("aria-pressed", String(armed));
+  $("draw").textContent = armed ? "Drag on the map…" : "Draw on the map";
+  $("map").classList.toggle("drawing", armed);
+}
+
+function placeOf(event) {
+  return map.mouseEventToLatLng(event);
+}
+
+function startDrawing(event) {
+  if (event.button !== 0 || !(drawing.armed || event.shiftKey) || event.target.closest(".leaflet-control")) return;
+  event.preventDefault();
+  event.stopPropagation();
+  complain(null);
+  map.dragging.disable();
+  $("map").setPointerCapture(event.pointerId);
+  Object.assign(drawing, { from: placeOf(event), before: state.selected, pointer: event.pointerId, at: [event.clientX, event.clientY] });
+}
+
+function goOnDrawing(event) {
+  if (!drawing.from || event.pointerId !== drawing.pointer) return;
+  event.preventDefault();
+  const far = Math.max(Math.abs(event.clientX - drawing.at[0]), Math.abs(event.clientY - drawing.at[1])) > 3;
+  const sides = between(drawing.from, placeOf(event));
+  if (!drawing.rectangle && far) {
+    drawing.rectangle = add(sides);
+    if (!drawing.rectangle) return stopDrawing();
+    state.selected = drawing.rectangle;
+    refresh();
+  }
+  if (drawing.rectangle) {
+    move(drawing.rectangle, sides);
+    showReadout(event);
+  }
+}
+
+async function finishDrawing(event) {
+  if (!drawing.from || event.pointerId !== drawing.pointer) return;
+  const rectangle = drawing.rectangle;
+  stopDrawing();
+  if (!rectangle) return;
+  await rectangle.asking;
+  if (rectangle.problem) {
+    const sentence = rectangle.problem;
+    remove(rectangle);
+    complain(sentence);
+  } else {
+    refresh();
+    announce(rectangle);
+  }
+}
+
+function stopDrawing() {
+  if (drawing.pointer !== null && $("map").hasPointerCapture(drawing.pointer)) $("map").releasePointerCapture(drawing.pointer);
+  Object.assign(drawing, { from: null, rectangle: null, pointer: null, ended: performance.now() });
+  map.dragging.enable();
+  $("readout").hidden = true;
+  arm(false);
+  refresh();
+}
+
+function cancelDrawing() {
+  const { rectangle, before } = drawing;
+  if (rectangle) {
+    remove(rectangle);
+    state.selected = before;
+  }
+  stopDrawing();
+}
+
+function showReadout({ clientX, clientY }) {
+  const [readout, box] = [$("readout"), $("map").getBoundingClientRect()];
+  readout.hidden = false;
+  const [x, y] = [clientX - box.left, clientY - box.top];
+  readout.style.left = `${Math.min(x + 16, box.width - readout.offsetWidth - 8)}px`;
+  readout.style.top = `${Math.min(y + 16, box.height - readout.offsetHeight - 8)}px`;
+}
+
+function fillReadout() {
+  const rectangle = drawing.rectangle;
+  if (!rectangle) return;
+  const answer = rectangle.answers.get(state.show);
+  const words = rectangle.problem ? [rectangle.problem] : answer ? [make("strong", {}, whole(answer.value)), " trips", make("small", {}, interval(answer))] : ["…"];
+  $("readout").replaceChildren(...words);
+}
+
+/* The panel */
+
+function bar(answer, longest, colour) {
+  const range = make("span", { className: "range" });
+  const mark = make("span", { className: "mark" });
+  const [low, high] = answer.low === null ? [answer.value, answer.value] : [answer.low, answer.high];
+  range.style.left = `${(low / longest) * 100}%`;
+  range.style.width = `${((high - low) / longest) * 100}%`;
+  range.style.backgroundColor = colour;
+  mark.style.left = `${(answer.value / longest) * 100}%`;
+  return make("div", { className: "bar", "aria-hidden": "true" }, range, mark);
+}
+
+function shareOf(answer, release) {
+  return release.trips.value > 0 ? `${percent(answer.value / release.trips.value)} of all trips` : "";
+}
+
+function answerRow(rectangle, n, longest) {
+  const answer = rectangle.answers.get(n);
+  const release = state.releases[n];
+  return make(
+    "div", { className: "row" },
+    state.against === null ? null : make("span", { className: "whose" }, release.name),
+    make("div", { className: "number" },
+      make("strong", { "data-value": String(answer.value), "data-release": String(n) }, whole(answer.value)),
+      make("span", { className: "interval" }, interval(answer))),
+    bar(answer, longest, rectangle.colour),
+    state.against === null ? null : make("span", { className: "share" }, shareOf(answer, release)));
+}
+
+function differenceRow(rectangle) {
+  const [first, second] = compared().map((n) => rectangle.answers.get(n));
+  const difference = second.value - first.value;
+  const share = first.value > 0 ? ` (${signed(difference / first.value, percent)})` : "";
+  const known = first.low !== null && second.low !== null;
+  const apart = first.high < second.low || second.high < first.low;
+  return make(
+    "div", { className: "row difference" },
+    make("span", { className: "whose" }, "Difference"),
+    make("div", { className: "number" }, make("strong", { "data-difference": String(difference) }, signed(difference) + share)),
+    make("span", { className: "share" }, known ? (apart ? "intervals are apart" : "intervals overlap") : ""));
+}
+
+function card(rectangle, longest) {
+  const known = compared().filter((n) => rectangle.answers.has(n));
+  const answer = rectangle.answers.get(state.show);
+  const chip = make("button", {
+    type: "button", className: "chip", "aria-label": `Select rectangle ${rectangle.name}`,
+    "aria-pressed": String(rectangle === state.selected), onclick: () => select(rectangle),
+  }, rectangle.name);
+  chip.style.backgroundColor = rectangle.colour;
+  const close = make("button", {
+    type: "button", className: "close", "aria-label": `Remove rectangle ${rectangle.name}`, onclick: () => remove(rectangle),
+  }, "×");
+  const rows = known.map((n) => answerRow(rectangle, n, longest));
+  if (known.length === 2) rows.push(differenceRow(rectangle));
+  const about = [];
+  if (answer) {
+    if (state.against === null) about.push(shareOf(answer, state.releases[state.show]));
+    about.push(kilometres(answer.bounds));
+    if (answer.grown) about.push("grown to whole cells");
+    if (answer.cut) about.push("cut where the map ends");
+  }
+  const made = make(
+    "li", { className: `answer${rectangle === state.selected ? " chosen" : ""}`, "data-name": rectangle.name },
+    chip,
+    make("div", { className: "rows" }, ...rows,
+      rectangle.problem ? make("p", { className: "problem" }, rectangle.problem) : null,
+      known.length ? make("p", { className: "note" }, about.filter(Boolean).join(" · ").replaceAll(" km", "\u00a0km").replaceAll(" × ", "\u00a0×\u00a0")) : null),
+    close);
+  made.addEventListener("click", (event) => event.target.closest("button") ?? select(rectangle));
+  return made;
+}
+
+function showAnswers() {
+  const focused = document.activeElement?.closest("#answers li")?.dataset.name;
+  const role = document.activeElement?.className;
+  const all = state.rectangles.flatMap((one) => [...one.answers.values()]);
+  const longest = Math.max(1, ...all.map((answer) => answer.high ?? answer.value));
+  $("answers").replaceChildren(...state.rectangles.map((one) => card(one, longest)));
+  $("empty").hidden = state.rectangles.length > 0;
+  $("copy").hidden = $("clear").hidden = $("hint").hidden = state.rectangles.length === 0;
+  if (focused) $("answers").querySelector(`li[data-name="${focused}"] .${role}`)?.focus();
+  fillReadout();
+  drawRectangles();
+}
+
+function showSides() {
+  const rectangle = state.selected;
+  $("change").hidden = !rectangle;
+  if (!rectangle) return;
+  $("change").textContent = `Change ${rectangle.name}`;
+  SIDES.forEach((name, i) => {
+    if (document.activeElement !== $(name)) $(name).value = String(rectangle.sides[i]);
+  });
+}
+
+function refresh() {
+  showAnswers();
+  showSides();
+  keepAddress();
+}
+
+function typed() {
+  return SIDES.map((name) => $(name).value.trim().replace("−", "-").replace(/^(-?\d+),(\d+)$/, "$1.$2"));
+}
+
+async function addTyped(event) {
+  event.preventDefault();
+  complain(null);
+  const sides = typed();
+  try {
+    await count(state.show, sides);
+  } catch (error) {
+    return complain(error.message);
+  }
+  const rectangle = add(sides.map(Number));
+  if (!rectangle) return;
+  select(rectangle);
+  await ask(rectangle);
+  announce(rectangle);
+}
+
+async function changeTyped() {
+  const rectangle = state.selected;
+  if (!rectangle) return;
+  complain(null);
+  const sides = typed();
+  try {
+    await count(state.show, sides);
+  } catch (error) {
+    return complain(error.message);
+  }
+  await move(rectangle, sides.map(Number));
+}
+
+function csv() {
+  const head = ["rectangle", "release", ...SIDES, ...SIDES.map((name) => `answered_${name}`), "trips", "low", "high", "confidence"];
+  const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const rows = state.rectangles.flatMap((one) => compared().filter((n) => one.answers.has(n)).map((n) => {
+    const answer = one.answers.get(n);
+    return [one.name, quoted(state.releases[n].name), ...one.sides, ...answer.bounds, answer.value, answer.low ?? "", answer.high ?? "", answer.confidence];
+  }));
+  return [head, ...rows].map((row) => row.join(",")).join("\n") + "\n";
+}
+
+async function copy() {
+  const text = csv();
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = make("textarea", { value: text, className: "unseen" });
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  $("copy").textContent = "Copied";
+  say("Copied as CSV.");
+  setTimeout(() => ($("copy").textContent = "Copy as CSV"), 1500);
+}
+
+/* Releases */
+
+function showRelease() {
+  const release = state.releases[state.show];
+  const seen = compared().map((n) => state.releases[n]);
+  document.title = `${release.title} · dqam explorer`;
+  $("release-title").textContent = release.title;
+  $("promise").textContent = release.promise.replace(" = ", "\u00a0=\u00a0");
+  $("promise").className = release.private ? "promise" : "promise broken";
+  const { value, low, high } = release.trips;
+  $("all-trips").textContent = `${whole(value)} trips in all${low === null ? "" : ` (${whole(low)} to ${whole(high)})`}.`;
+  const open = seen.filter((one) => !one.private);
+  $("banner").hidden = open.length === 0;
+  $("banner").textContent = open.length ? `NOT PRIVATE: ${open.map((one) => one.name).join(" and ")} ${open.length > 1 ? "were" : "was"} made for tests and experiments. Do not publish.` : "";
+  $("choose").hidden = state.releases.length < 2;
+  const options = (none) => [
+    ...(none ? [make("option", { value: "" }, "nothing")] : []),
+    ...state.releases.filter(({ n }) => !none || n !== state.show).map((one) => make("option", { value: String(one.n) }, one.name)),
+  ];
+  SIDES.forEach((name, i) => ($(name).placeholder = release.grid.degrees[i].toFixed(4)));
+  $("show").replaceChildren(...options(false));
+  $("show").value = String(state.show);
+  $("against").replaceChildren(...options(true));
+  $("against").value = state.against === null ? "" : String(state.against);
+  showLayerChoice();
+  explain(release);
+}
+
+function showLayerChoice() {
+  $("layers").hidden = state.against === null;
+  if (state.against === null) return $("layers").replaceChildren();
+  const same = sameGrid(state.show, state.against);
+  const names = { first: state.releases[state.show].name, second: state.releases[state.against].name, difference: "Difference" };
+  $("layers").replaceChildren(...Object.entries(names).map(([mode, name]) => {
+    const input = make("input", { type: "radio", name: "layer", value: mode, checked: state.layer === mode, disabled: mode === "difference" && !same });
+    input.addEventListener("change", () => chooseLayer(mode));
+    const label = make("label", {}, input, make("span", {}, name));
+    if (input.disabled) label.title = "Only releases on the same grid have a difference on the map.";
+    return label;
+  }));
+}
+
+function chooseLayer(mode) {
+  state.layer = mode;
+  $("layers").querySelector(`input[value=${mode}]`).checked = true;
+  keepAddress();
+  paint();
+}
+
+function chooseReleases(show, against) {
+  const before = state.releases[state.show].grid;
+  state.show = show;
+  state.against = against === show ? null : against;
+  if (state.against === null) state.layer = "first";
+  else if (state.layer === "difference" && !sameGrid(show, state.against)) state.layer = "first";
+  if (String(before.degrees) !== String(state.releases[show].grid.degrees)) fit();
+  showRelease();
+  paint();
+  refresh();
+  state.rectangles.forEach(ask);
+}
+
+function explain(release) {
+  const { unit, epsilon, grid } = release;
+  const times = Math.exp(epsilon);
+  const factor = times < 1e6 ? times.toPrecision(3).replace(/\.?0+$/, "") : times.toExponential(1);
+  const whose = unit.name === "trip" ? "any one trip" : "any one person";
+  const kept = unit.name === "trip" ? "" : ` Of each person at most ${unit.max_trips} trips were counted.`;
+  const facts = [
+    ["Promise", release.promise],
+    ["File", release.name],
+    ["Published", release.created.replace("T", " ").replace("+00:00", " UTC")],
+    ["Made by", `mechanism ${release.mechanism}, to be good at ${release.queries}`],
+    ["Grid", `${grid.rows} × ${grid.columns} cells of ${whole(grid.cell_metres[0])} m × ${whole(grid.cell_metres[1])} m (${grid.crs.slice(0, 60)})`],
+    ...(release.gap ? [["Trips cut", `where the GPS was silent for longer than ${release.gap}`]] : []),
+    ["Publication", release.id],
+  ];
+  const promise = release.private
+    ? `Noise was added before publication, so that it hardly shows whether ${whose} was in the data: with or without, every possible map was at most ${factor} times as likely (that is e to the power of epsilon = ${epsilon}).${kept} This holds whatever else somebody knows, and however often they ask here.`
+    : "This release is NOT PRIVATE. Its noise comes from a known seed and can be taken away again.";
+  $("about-words").replaceChildren(
+    make("p", {}, "A map of how many distinct trips went through any rectangle. A trip that passes twice is counted once, so parts do not add up to the whole."),
+    make("p", {}, promise),
+    make("p", {}, "Every number is an estimate. The interval says where the true number is in about 9 of 10 cases. Rectangles are answered for whole cells; the dashed line shows which."),
+    make("dl", {}, ...facts.flatMap(([name, words]) => [make("dt", {}, name), make("dd", {}, words)])));
+}
+
+/* The address of the page */
+
+let keeping;
+let kept = "";
+function keepAddress() {
+  clearTimeout(keeping);
+  keeping = setTimeout(writeAddress, 150);
+}
+
+function writeAddress() {
+  if (drawing.from) return keepAddress();
+  const { lat, lng } = map.getCenter();
+  const parts = [`view=${lat.toFixed(5)},${lng.toFixed(5)},${map.getZoom()}`];
+  if (state.show) parts.push(`release=${state.show}`);
+  if (state.against !== null) parts.push(`with=${state.against}`, `layer=${state.layer}`);
+  if (state.rectangles.length) parts.push(`r=${state.rectangles.map((one) => one.sides.join(",")).join(";")}`);
+  if (state.theme) parts.push(`theme=${state.theme}`);
+  if (state.opacity !== 85) parts.push(`opacity=${state.opacity}`);
+  kept = `#${parts.join("&")}`;
+  history.replaceState(null, "", kept);
+}
+
+function numbers(text, wanted) {
+  const found = (text ?? "").split(",").map(Number);
+  return text && found.length === wanted && found.every(Number.isFinite) ? found : null;
+}
+
+/** Everything as the address says it, where it makes sense. */
+function readAddress() {
+  const told = new URLSearchParams(location.hash.slice(1).replaceAll("+", "%2B"));
+  const release = (name) => {
+    const n = told.get(name);
+    return n !== null && /^\d+$/.test(n) && Number(n) < state.releases.length ? Number(n) : null;
+  };
+  state.show = release("release") ?? 0;
+  state.against = release("with");
+  if (state.against === state.show) state.against = null;
+  state.layer = state.against !== null && ["second", "difference"].includes(told.get("layer")) ? told.get("layer") : "first";
+  if (state.layer === "difference" && !sameGrid(state.show, state.against)) state.layer = "first";
+  state.theme = ["light", "dark"].includes(told.get("theme")) ? told.get("theme") : null;
+  const opacity = numbers(told.get("opacity"), 1)?.[0];
+  state.opacity = opacity === undefined ? 85 : Math.min(Math.max(opacity, 0), 100);
+  state.rectangles.forEach((one) => one.drawn?.remove());
+  state.rectangles = [];
+  state.selected = null;
+  for (const part of (told.get("r") ?? "").split(";").slice(0, MOST)) {
+    const sides = numbers(part, 4);
+    if (sides) state.selected = add(sides);
+  }
+  const view = numbers(told.get("view"), 3);
+  if (view && Math.abs(view[0]) <= 90) map.setView([view[0], view[1]], view[2], { animate: false });
+  else fit();
+  $("opacity").value = String(state.opacity);
+  showTheme();
+  showRelease();
+  refresh();
+  paint();
+  state.rectangles.forEach(ask);
+}
+
+/* Looks */
+
+function fit() {
+  map.fitBounds(corners(state.releases[state.show].grid.degrees), { animate: false, padding: [24, 24] });
+}
+
+function showTheme() {
+  document.documentElement.dataset.theme = theme();
+  $("theme").textContent = theme() === "dark" ? "Light" : "Dark";
+  $("theme").setAttribute("aria-label", `Use ${theme() === "dark" ? "light" : "dark"} colours`);
+}
+
+function chooseTheme() {
+  state.theme = theme() === "dark" ? "light" : "dark";
+  showTheme();
+  keepAddress();
+  paint();
+}
+
+/* Keys */
+
+function press(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (document.querySelector("dialog[open]")) return;
+  const target = event.target;
+  const writing = target.matches("input, select, textarea");
+  if (event.key === "Escape") {
+    if (drawing.from) cancelDrawing();
+    else if (drawing.armed) arm(false);
+    else if (!writing) select(null);
+    return;
+  }
+  if (writing) return;
+  const rectangle = state.selected;
+  const arrow = ARROWS[event.key];
+  if (arrow) {
+    if (target.closest(".segments")) return;
+    if (rectangle) step(rectangle, arrow, event.shiftKey);
+    else if (target.id === "map" || target === document.body) map.panBy([arrow[0] * 90, -arrow[1] * 90]);
+    else return;
+  } else if (event.key === "r") addAtCentre();
+  else if (event.key === "d") arm(!drawing.armed);
+  else if (event.key === "?") $("help").showModal();
+  else if (event.key === "t" && state.against !== null) {
+    const modes = [...$("layers").querySelectorAll("input:enabled")].map((input) => input.value);
+    chooseLayer(modes[(modes.indexOf(state.layer) + 1) % modes.length]);
+  } else if ((event.key === "Delete" || event.key === "Backspace") && rectangle) remove(rectangle);
+  else if (event.key === "+" || event.key === "=") map.zoomIn(1);
+  else if (event.key === "-") map.zoomOut(1);
+  else if (event.key === "0") fit();
+  else return;
+  event.preventDefault();
+}
+
+/* Start */
+
+function makeMap(background) {
+  map = L.map("map", { keyboard: false, boxZoom: false, zoomSnap: 0.25, zoomDelta: 0.75, minZoom: 2, maxZoom: 20, attributionControl: false });
+  L.control.scale({ imperial: false, maxWidth: 140 }).addTo(map);
+  const attribution = L.control.attribution({ prefix: '<a href="https://leafletjs.com" rel="noopener">Leaflet</a>', position: "bottomleft" }).addTo(map);
+  const Tools = L.Control.extend({
+    options: { position: "topleft" },
+    onAdd() {
+      const button = make("button", { type: "button", className: "whole", title: "The whole map (0)", "aria-label": "Show the whole map", onclick: fit });
+      const draw = make("button", {
+        type: "button", className: "draw", title: "Draw a rectangle (d)", "aria-label": "Draw a rectangle", "aria-pressed": "false",
+        onclick: () => arm(!drawing.armed),
+      });
+      const bar = make("div", { className: "leaflet-bar" }, button, draw);
+      L.DomEvent.disableClickPropagation(bar);
+      return bar;
+    },
+  });
+  new Tools().addTo(map);
+  if (background.tiles) {
+    L.tileLayer(background.tiles, { maxZoom: 20 }).addTo(map);
+    const credit = make("span", {}, background.attribution);
+    attribution.addAttribution(credit.innerHTML);
+  } else {
+    map.setView([0, 0], 2);
+    graticule(map);
+  }
+  map.on("moveend", keepAddress);
+  map.on("mousemove", showHere);
+  map.on("mouseout", () => ($("here").textContent = ""));
+  map.on("click", () => performance.now() - drawing.ended > 300 && select(null));
+  const surface = $("map");
+  surface.addEventListener("pointerdown", startDrawing, true);
+  surface.addEventListener("pointermove", goOnDrawing);
+  surface.addEventListener("pointerup", finishDrawing);
+  surface.addEventListener("pointercancel", () => drawing.from && cancelDrawing());
+  for (const name of ["mousedown", "touchstart"]) {
+    surface.addEventListener(name, (event) => drawing.from && event.stopPropagation(), true);
+  }
+}
+
+function listen() {
+  $("ask").addEventListener("submit", addTyped);
+  $("change").addEventListener("click", changeTyped);
+  $("draw").addEventListener("click", () => arm(!drawing.armed));
+  $("copy").addEventListener("click", copy);
+  $("clear").addEventListener("click", () => [...state.rectangles].forEach(remove));
+  $("theme").addEventListener("click", chooseTheme);
+  $("help-open").addEventListener("click", () => $("help").showModal());
+  $("about-open").addEventListener("click", () => $("about").showModal());
+  for (const dialog of document.querySelectorAll("dialog")) {
+    dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  }
+  $("show").addEventListener("change", () => {
+    const [before, show] = [state.show, Number($("show").value)];
+    chooseReleases(show, state.against === show ? before : state.against);
+  });
+  $("against").addEventListener("change", () => {
+    const chosen = $("against").value;
+    chooseReleases(state.show, chosen === "" ? null : Number(chosen));
+  });
+  $("opacity").addEventListener("input", () => {
+    state.opacity = Number($("opacity").value);
+    picture?.setOpacity(state.opacity / 100);
+    keepAddress();
+  });
+  document.addEventListener("keydown", press);
+  addEventListener("hashchange", () => location.hash !== kept && readAddress());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    showTheme();
+    paint();
+  });
+}
+
+async function start() {
+  const [releases, background] = await Promise.all(
+    ["api/releases", "api/background"].map((address) => get(address).then((answer) => answer.json())));
+  state.releases = releases;
+  makeMap(background);
+  listen();
+  readAddress();
+}
+
+start().catch((error) => complain(error.message));

@@ -1,0 +1,96 @@
+"""Small releases from seeds, and servers that show them."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import uvicorn
+
+from dqam.cities import BOUNDS, city_trips
+from dqam.explorer import make_app
+from dqam.grid import Grid
+from dqam.histogram import SpatialHistogram
+from dqam.privacy.budget import Budget
+from dqam.privacy.curator import Curator
+from dqam.privacy.noise import SeededNoise
+from dqam.publishing import Plan
+from dqam.release.release import Release
+from dqam.walks import walk
+
+MELBOURNE = (300_000.0, 5_800_000.0, 330_000.0, 5_824_000.0)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running server and what it shows."""
+
+    address: str
+    releases: list[tuple[str, Release]]
+
+
+def city(seed: int, private: bool = True) -> Release:
+    """Trips of a generated city. The noise is from a seed, whatever the release says of itself."""
+    grid = Grid.over(BOUNDS, 6)
+    plan = Plan.of(grid, 1, title=f"A city, week {seed}")
+    curator = Curator(walk(next(city_trips(3_000, seed=seed)), grid), Budget(1), SeededNoise(seed))
+    made = plan.release(curator, f"publication-{seed}")
+    return replace(made, provenance=replace(made.provenance, private=private))
+
+
+def numbered(grid: Grid, like: Release) -> Release:
+    """A release whose cells all have other numbers of trips, without doubt."""
+    rows, columns = grid.shape
+    faces = 1.0 + np.arange(rows * columns, dtype=np.float64).reshape(rows, columns)
+    edges = np.zeros((rows, columns - 1)), np.zeros((rows - 1, columns))
+    return Release(SpatialHistogram(grid, faces, *edges), like.provenance)
+
+
+@contextmanager
+def serving(releases: list[tuple[str, Release]]) -> Iterator[Served]:
+    """A server of its own, in a thread, on a free port."""
+    server = uvicorn.Server(uvicorn.Config(make_app(releases), port=0, log_level="warning", lifespan="off"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield Served(f"http://127.0.0.1:{port}", releases)
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+@pytest.fixture(scope="session")
+def first() -> Release:
+    return city(1)
+
+
+@pytest.fixture(scope="session")
+def second() -> Release:
+    return city(2)
+
+
+@pytest.fixture(scope="session")
+def projected(first: Release) -> Release:
+    return numbered(Grid(MELBOURNE, 24, 30, "EPSG:28355"), first)
+
+
+@pytest.fixture(scope="session")
+def pair(first: Release, second: Release) -> Iterator[Served]:
+    """Two releases on the same grid."""
+    with serving([("monday", first), ("tuesday", second)]) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def mixed(first: Release, projected: Release) -> Iterator[Served]:
+    """One in degrees that is not private, and one in metres that knows no intervals."""
+    open_one = replace(first, provenance=replace(first.provenance, private=False))
+    with serving([("open", open_one), ("metres", projected)]) as served:
+        yield served

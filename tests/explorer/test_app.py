@@ -1,0 +1,396 @@
+"""The API: what the library says, and clear sentences for the rest."""
+
+import ast
+import asyncio
+import gzip
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+import dqam.explorer
+from dqam.errors import InputError
+from dqam.explorer import make_app
+from dqam.explorer.guard import MOST_BYTES
+from dqam.explorer.layer import Layer
+from dqam.grid import Grid, transform
+from dqam.rectangles import Snapped, random_rectangles
+from dqam.release.release import Release
+from tests.explorer.conftest import Served, numbered
+
+FORBIDDEN = ("dqam.sources", "dqam.privacy.ledger", "dqam.publishing", "dqam.trips", "dqam.statistics", "sqlalchemy")
+SIDES = ("west", "south", "east", "north")
+
+
+def ask(served: Served, n: int, rectangle: object, **options: object) -> httpx.Response:
+    sides = dict(zip(SIDES, rectangle, strict=True))  # type: ignore[call-overload]
+    return httpx.get(f"{served.address}/api/releases/{n}/count", params={**sides, **options})
+
+
+def some_rectangles(grid: Grid, count: int) -> np.ndarray:
+    """Rectangles between grid lines, in the CRS of the grid."""
+    rng = np.random.default_rng(0)
+    bounds = Snapped.of(random_rectangles(grid, count, rng), grid).bounds
+    return bounds + rng.uniform(0, 0.3, bounds.shape) * [-1, -1, 1, 1] * (bounds[0, 2] - bounds[0, 0])
+
+
+def test_the_list_says_all_there_is_to_know(pair: Served, mixed: Served) -> None:
+    told = httpx.get(f"{pair.address}/api/releases").json()
+    assert [(one["n"], one["name"]) for one in told] == [(0, "monday"), (1, "tuesday")]
+    release = pair.releases[0][1]
+    assert told[0]["promise"] == "Differentially private for one trip, epsilon = 1."
+    assert told[0]["private"] is True
+    assert (told[0]["epsilon"], told[0]["unit"]) == (1, {"name": "trip", "max_trips": 1})
+    assert told[0]["grid"]["bounds"] == told[0]["grid"]["degrees"] == list(release.grid.bounds)
+    assert (told[0]["grid"]["rows"], told[0]["grid"]["columns"]) == release.grid.shape
+    trips = release.trips
+    assert told[0]["trips"] == {"value": trips.value, "low": trips.low, "high": trips.high}
+    open_one, metres = httpx.get(f"{mixed.address}/api/releases").json()
+    assert open_one["private"] is False
+    assert "NOT PRIVATE" in open_one["promise"]
+    assert metres["grid"]["crs"] == "EPSG:28355"
+    assert metres["trips"]["low"] is metres["trips"]["high"] is None
+    west, south, east, north = metres["grid"]["degrees"]
+    assert 144 < west < east < 146
+    assert -38.5 < south < north < -37
+
+
+@pytest.mark.parametrize("confidence", [None, 0.5])
+def test_a_count_is_that_of_the_library(pair: Served, confidence: float | None) -> None:
+    release = pair.releases[0][1]
+    options = {} if confidence is None else {"confidence": confidence}
+    for rectangle in some_rectangles(release.grid, 10).tolist():
+        told = ask(pair, 0, rectangle, **options).json()
+        wanted = release.count(*rectangle, crs="EPSG:4326", **options)
+        assert (told["value"], told["low"], told["high"]) == (wanted.value, wanted.low, wanted.high)
+        answered = release.counts([rectangle]).rectangles
+        assert told["bounds"] == told["grid_bounds"] == answered.bounds[0].tolist()
+        assert (told["grown"], told["cut"]) == (answered.grown[0], answered.cut[0])
+
+
+def test_many_counts_are_those_of_the_library(pair: Served) -> None:
+    release = pair.releases[1][1]
+    rectangles = some_rectangles(release.grid, 10_000)
+    answer = httpx.post(f"{pair.address}/api/releases/1/counts", json={"rectangles": rectangles.tolist()})
+    told, wanted = answer.json(), release.counts(rectangles, crs="EPSG:4326")
+    assert told["value"] == wanted.value.tolist()
+    assert told["low"] == wanted.low.tolist()
+    assert told["high"] == wanted.high.tolist()
+    assert told["grid_bounds"] == wanted.rectangles.bounds.tolist()
+    assert told["cut"] == wanted.rectangles.cut.tolist()
+
+
+@pytest.mark.parametrize("crs", ["EPSG:4326", "EPSG:28355", "grid", "EPSG:3857"])
+def test_counts_on_a_projected_grid(mixed: Served, crs: str) -> None:
+    release = mixed.releases[1][1]
+    name = release.grid.crs if crs == "grid" else crs
+    x, y = transform(np.array([310_000.0, 318_000]), np.array([5_806_000.0, 5_811_000]), release.grid.crs, name)
+    rectangle = float(x[0]), float(y[0]), float(x[1]), float(y[1])
+    told = ask(mixed, 1, rectangle, crs=crs).json()
+    wanted = release.counts([rectangle], crs=name)
+    assert told["value"] == wanted.value[0]
+    assert told["low"] is told["high"] is None
+    assert told["grid_bounds"] == wanted.rectangles.bounds[0].tolist()
+    outline = np.array(told["outline"])
+    np.testing.assert_array_equal(told["bounds"], [*outline.min(axis=0), *outline.max(axis=0)])
+    x, y = transform(*outline.T, "EPSG:4326", release.grid.crs)
+    np.testing.assert_allclose([x.min(), y.min(), x.max(), y.max()], told["grid_bounds"], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("rectangle", "crs", "words"),
+    [
+        ((-29.99, 44.98, -30.01, 45.02), None, "west <= east"),
+        ((-30.01, 45.02, -29.99, 44.98), None, "south <= north"),
+        (("nan", 44.98, -29.99, 45.02), None, "not a number"),
+        ((-30.01, "-inf", -29.99, 45.02), None, "not a number"),
+        ((1e308, 1e308, 1.5e308, 1.5e308), None, "not a number"),
+        ((1, 1, 2, 2), None, "does not meet the grid's bounds"),
+        ((-30.01, 44.98, -29.99, 45.02), "EPSG:99999", "'EPSG:99999' is not a coordinate reference system"),
+        ((-30.01, 44.98, -29.99, 45.02), "/etc/passwd", "give one like 'EPSG:4326'"),
+        ((-30.01, 44.98, -29.99, 45.02), "+proj=utm +zone=5 +nadgrids=/etc/passwd", "give one like 'EPSG:4326'"),
+        ((1, 1, 2, 2), "EPSG:5773", ""),
+        ((1, 1, 2, 2), "EPSG:4978", ""),
+    ],
+)
+def test_a_bad_rectangle_gets_a_helpful_sentence(
+    pair: Served, rectangle: tuple[object, ...], crs: str | None, words: str
+) -> None:
+    answer = ask(pair, 0, rectangle, **({} if crs is None else {"crs": crs}))
+    assert answer.status_code == 400
+    assert words in answer.json()["error"]
+    assert answer.json()["error"].endswith(".")
+
+
+def test_outside_of_a_projected_map_it_says_where_the_map_is(mixed: Served) -> None:
+    said = ask(mixed, 1, (0, 0, 1, 1)).json()["error"]
+    assert "In degrees the map is within 144." in said
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("/api/releases/2/count?west=0&south=0&east=1&north=1", 404, "There is no release 2; the last one here is 1."),
+        ("/api/releases/-1/layer", 422, "greater than or equal to 0"),
+        ("/api/releases/x/layer", 422, "n: "),
+        ("/api/releases/0/count?west=0&south=0&east=1", 422, "north: Field required"),
+        ("/api/releases/0/count?west=0&south=0&east=1&north=up", 422, "north: "),
+        ("/api/releases/0/count?west=0&south=0&east=1&north=1&confidence=1", 422, "confidence: "),
+        ("/api/releases/0/count?west=0&south=0&east=1&north=1&confidence=nan", 422, "confidence: "),
+        ("/nothing", 404, "There is nothing at /nothing"),
+        ("/static/", 404, "nothing"),
+        ("/static/leaflet", 404, "nothing"),
+        ("/static/leaflet/LICENSE", 404, "nothing"),
+        ("/static/..%2fapp.py", 404, "nothing"),
+        ("/static/%2e%2e/%2e%2e/pyproject.toml", 404, "nothing"),
+        ("/static//etc/passwd", 404, "nothing"),
+        ("/docs", 404, "nothing"),
+        ("/redoc", 404, "nothing"),
+    ],
+)
+def test_other_mistakes_get_sentences_too(pair: Served, path: str, status: int, words: str) -> None:
+    answer = httpx.get(pair.address + path)
+    assert answer.status_code == status
+    assert words in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 422),
+        (b"{", 422),
+        (b"[" * 100_000, 400),
+        (b'{"rectangles": []}', 422),
+        (b'{"rectangles": [[1, 2, 3]]}', 422),
+        (b'{"rectangles": [["1", 2, 3, 4]]}', 422),
+        (b'{"rectangles": [[1, 2, 3, true]]}', 422),
+        (b'{"rectangles": [[1, 2, 3, 4]], "other": 1}', 422),
+        (b'{"rectangles": [[1, 2, 3, 4]], "\\ud800": 1}', 422),
+        (b'{"rectangles": [[1, 2, 3, 4]], "crs": "\\ud800"}', 400),
+        (b'{"rectangles": [[1, 2, 3, 4]], "crs": "+proj=utm"}', 400),
+        (b'{"rectangles": [[NaN, 2, 3, Infinity]]}', 400),
+        (b'{"rectangles": [[1' + b"0" * 400 + b", 2, 3, 4]]}", 422),
+        (b'{"rectangles": [[1' + b"0" * 5_000 + b", 2, 3, 4]]}", 400),
+        (b'{"rectangles": [[1, 2, 3, 4]]}', 400),
+        (json.dumps({"rectangles": [[0, 0, 1, 1]] * 10_001}).encode(), 422),
+        (b"x" * (MOST_BYTES + 1), 413),
+    ],
+    ids=range(17),
+)
+def test_bad_bodies(pair: Served, body: bytes, status: int) -> None:
+    kind = {"Content-Type": "application/json"}
+    answer = httpx.post(f"{pair.address}/api/releases/0/counts", content=body, headers=kind)
+    assert answer.status_code == status, answer.text
+    assert answer.json()["error"].endswith(".")
+
+
+def test_a_body_without_a_length_is_not_read_to_its_end(first: Release) -> None:
+    app, sent, read = make_app([("one", first)]), [], 0
+
+    async def receive() -> dict[str, object]:
+        nonlocal read
+        read += 1
+        return {"type": "http.request", "body": b"x" * 65_536, "more_body": True}
+
+    async def send(message: dict[str, object]) -> None:
+        sent.append(message)
+
+    async def run() -> None:
+        scope = {"type": "http", "method": "POST", "path": "/api/releases/0/counts", "headers": [], "query_string": b""}
+        await app(scope, receive, send)
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(run())
+    loop.close()
+    assert sent[0]["status"] == 413
+    assert read == MOST_BYTES // 65_536 + 1
+
+
+def test_headers(pair: Served, first: Release) -> None:
+    for path in ("/", "/api", "/static/explorer.js", "/api/releases", "/api/releases/0/layer", "/nothing"):
+        told = httpx.get(pair.address + path).headers
+        policy = told["Content-Security-Policy"]
+        assert "default-src 'self'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert told["X-Content-Type-Options"] == "nosniff"
+        assert told["Referrer-Policy"] == "same-origin"
+        assert ("Access-Control-Allow-Origin" in told) == path.startswith("/api/")
+    body = {"rectangles": [[-30.01, 44.99, -29.99, 45.01]]}
+    told = httpx.post(f"{pair.address}/api/releases/0/counts", json=body, headers={"Origin": "https://x.org"}).headers
+    assert "Access-Control-Allow-Origin" not in told
+
+
+def test_tiles_are_allowed_where_they_are_given_and_nowhere_else(first: Release) -> None:
+    tiles = "https://{s}.tiles.example.org/{z}/{x}/{y}.png"
+    transport = httpx.ASGITransport(make_app([("one", first)], tiles, "© somebody"))
+
+    async def get() -> list[httpx.Response]:
+        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+            return [await client.get("/"), await client.get("/api/background")]
+
+    loop = asyncio.new_event_loop()
+    page, background = loop.run_until_complete(get())
+    loop.close()
+    assert "img-src 'self' data: https://*.tiles.example.org;" in page.headers["Content-Security-Policy"]
+    assert background.json() == {"tiles": tiles, "attribution": "© somebody"}
+    for bad in ("tiles.png", "file:///{z}/{x}/{y}", "https://x.org/{z}/{x}.png", "https://x; script-src */{z}{x}{y}"):
+        with pytest.raises(InputError, match="such as"):
+            make_app([("one", first)], bad)
+
+
+def test_pages_and_their_files(pair: Served) -> None:
+    for path, kind in (
+        ("/", "text/html"),
+        ("/api", "text/html"),
+        ("/static/explorer.js", "text/javascript"),
+        ("/static/explorer.css", "text/css"),
+        ("/static/leaflet/leaflet.js", "text/javascript"),
+        ("/static/leaflet/images/layers.png", "image/png"),
+    ):
+        answer = httpx.get(pair.address + path)
+        assert answer.status_code == 200
+        assert answer.headers["Content-Type"].startswith(kind)
+        again = httpx.get(pair.address + path, headers={"If-None-Match": answer.headers["ETag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        assert httpx.head(pair.address + path).status_code == 200
+
+
+def check_places(layer: Layer, release: Release) -> None:
+    """Every pixel shows the cell at its place on Earth, found by pyproj's own Web Mercator."""
+    grid = release.grid
+    west, south, east, north = layer.bounds
+    x, y = transform(np.array([west, east]), np.array([south, north]), "EPSG:4326", "EPSG:3857")
+    height, width = layer.values.shape
+    pixels = np.meshgrid(
+        x[0] + (np.arange(width) + 0.5) * (x[1] - x[0]) / width,
+        y[1] - (np.arange(height) + 0.5) * (y[1] - y[0]) / height,
+    )
+    u, v = grid.to_cells(*transform(*pixels, "EPSG:3857", grid.crs), grid.crs)
+    sure = (np.abs(u - np.round(u)) > 1e-4) & (np.abs(v - np.round(v)) > 1e-4)
+    inside = (u > 0) & (u < grid.columns) & (v > 0) & (v < grid.rows)
+    assert np.isnan(layer.values[~inside & sure]).all()
+    wanted = release.histogram.faces[v[inside & sure].astype(int), u[inside & sure].astype(int)]
+    np.testing.assert_array_equal(layer.values[inside & sure], wanted.astype(np.float32))
+    assert set(np.unique(layer.values[inside])) >= set(release.histogram.faces.ravel().astype(np.float32))
+    assert (inside & sure).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        Grid((-8.68, 41.11, -8.56, 41.20), 40, 64),
+        Grid((-30, -10, 60, 80), 50, 33),
+        Grid((300_000.0, 5_800_000.0, 330_000.0, 5_824_000.0), 24, 30, "EPSG:28355"),
+        Grid((-500_000, -500_000, 500_000, 500_000), 16, 16, "+proj=laea +lat_0=-17 +lon_0=179.5 +datum=WGS84"),
+    ],
+    ids=["degrees", "wide", "metres", "over the 180th meridian"],
+)
+def test_a_layer_is_at_the_right_place_on_earth(grid: Grid, first: Release) -> None:
+    release = numbered(grid, first)
+    layer = Layer.of(release)
+    assert layer.block == (1, 1)
+    assert max(layer.values.shape) <= 1024
+    check_places(layer, release)
+
+
+def test_a_large_grid_is_shown_in_blocks(first: Release) -> None:
+    release = numbered(Grid.over((0, 0, 1, 1), 10), first)
+    layer = Layer.of(release)
+    assert (layer.values.shape, layer.block) == ((1024, 1024), (2, 2))
+    assert "block of 2 x 2 cells" in layer.meaning
+    assert layer.values[-1, 0] == layer.values[-2, 1] == release.histogram.faces[:2, :2].sum()
+
+
+def test_a_layer_comes_as_bytes_with_facts_and_a_tag(mixed: Served) -> None:
+    for n, (_, release) in enumerate(mixed.releases):
+        layer = Layer.of(release)
+        answer = httpx.get(f"{mixed.address}/api/releases/{n}/layer", headers={"Accept-Encoding": "identity"})
+        facts = httpx.get(f"{mixed.address}/api/releases/{n}/layer/facts").json()
+        height, width = facts["height"], facts["width"]
+        assert (answer.headers["X-Width"], answer.headers["X-Height"]) == (str(width), str(height))
+        assert [float(side) for side in answer.headers["X-Bounds"].split(",")] == facts["bounds"] == list(layer.bounds)
+        values = np.frombuffer(answer.content, "<f4").reshape(height, width)
+        np.testing.assert_array_equal(values, layer.values)
+        assert facts["largest"] == np.nanmax(values)
+        with httpx.stream(
+            "GET", f"{mixed.address}/api/releases/{n}/layer", headers={"Accept-Encoding": "gzip"}
+        ) as small:
+            assert gzip.decompress(b"".join(small.iter_raw())) == answer.content
+        again = httpx.get(f"{mixed.address}/api/releases/{n}/layer", headers={"If-None-Match": answer.headers["ETag"]})
+        assert (again.status_code, again.content) == (304, b"")
+
+
+def test_the_description_is_complete(pair: Served) -> None:
+    told = httpx.get(f"{pair.address}/openapi.json").json()
+    assert told["openapi"].startswith("3.1")
+    assert set(told["paths"]) == {
+        "/api/releases",
+        "/api/background",
+        "/api/releases/{n}/count",
+        "/api/releases/{n}/counts",
+        "/api/releases/{n}/layer",
+        "/api/releases/{n}/layer/facts",
+    }
+    for methods in told["paths"].values():
+        for about in methods.values():
+            assert about["summary"]
+            assert about["description"]
+            assert all(one["description"] for one in about.get("parameters", []))
+            for status, response in about["responses"].items():
+                if status.startswith("4"):
+                    schema = response["content"]["application/json"]["schema"]
+                    assert schema == {"$ref": "#/components/schemas/Problem"}
+    assert set(told["paths"]["/api/releases/{n}/counts"]["post"]["responses"]) == {"200", "400", "404", "413", "422"}
+    assert "HTTPValidationError" not in told["components"]["schemas"]
+
+
+def test_it_knows_releases_and_nothing_behind_them() -> None:
+    folder = Path(dqam.explorer.__file__).parent
+    found = set()
+    for path in folder.glob("**/*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {name.name for name in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0
+                found |= {str(node.module), *(f"{node.module}.{name.name}" for name in node.names)}
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in ("__import__", "exec", "eval", "open")
+    assert "dqam" not in found
+    assert not {name for name in found if name.startswith(FORBIDDEN)}
+    assert {name for name in found if name.startswith("dqam.privacy")} == set()
+
+
+def test_nothing_to_show_and_nowhere_to_show_it(first: Release) -> None:
+    with pytest.raises(InputError, match="at least one release"):
+        make_app([])
+    polar = numbered(Grid((0, 86, 1, 87), 4, 4), first)
+    with pytest.raises(InputError, match="far north has a grid over"):
+        make_app([("far north", polar)])
+
+
+def test_serve_says_where_and_stops_when_told(first: Release, tmp_path: Path) -> None:
+    first.save(tmp_path / "one.nc")
+    code = (
+        "import sys, dqam; from dqam.explorer import serve\n"
+        "serve([('one', dqam.open(sys.argv[1]))], port=int(sys.argv[2]), on_start=lambda url: print(url, flush=True))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "one.nc")]
+    with subprocess.Popen([*command, "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        assert url.startswith("http://127.0.0.1:")
+        assert httpx.get(f"{url}api/releases").json()[0]["name"] == "one"
+        port = url.rstrip("/").rpartition(":")[2]
+        again = subprocess.run([*command, port], capture_output=True, text=True)
+        assert "choose another port or host" in again.stderr
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == ""

@@ -1,0 +1,426 @@
+"""The page about a release, read as a browser reads it."""
+
+import base64
+import io
+import math
+import re
+import struct
+import time
+import zlib
+from dataclasses import replace
+from fractions import Fraction
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from dqam.cities import BOUNDS
+from dqam.grid import Grid
+from dqam.histogram import SpatialHistogram
+from dqam.privacy.budget import Unit
+from dqam.privacy.curator import Entry
+from dqam.release.picture import png
+from dqam.release.promise import QUESTIONS, posterior
+from dqam.release.release import Provenance, Release
+from dqam.release.report import report
+from tests.release.cases import HERE, as_if_private, seeded, strolls
+
+HOSTILE = '<script>alert("1")</script> & $title ${x} \\ {50 %} \ud800'
+TIMES = "\u00d7"
+VOID = {"meta", "img", "br", "rect"}
+
+
+class Page(HTMLParser):
+    """All tags with their attributes, the text, and the tables as rows of text; asserts that tags are closed."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.tables: list[list[list[str]]] = []
+        self.feed(html)
+        self.close()
+        assert not self.open
+        self.text = _tidy(self.text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+        if tag in ("td", "th"):
+            self.tables[-1][-1][-1] = _tidy(self.tables[-1][-1][-1])
+
+    def handle_data(self, data: str) -> None:
+        if not {"style", "title"} & set(self.open):
+            self.text += data
+        if {"td", "th"} & set(self.open):
+            self.tables[-1][-1][-1] += data + " "
+
+    def all(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    def table(self, first: str) -> list[list[str]]:
+        """The rows of the table whose heading begins so, without the heading."""
+        (found,) = (table for table in self.tables if table[0][0].startswith(first))
+        return found[1:]
+
+    def picture(self) -> np.ndarray[Any, Any]:
+        """The colours of the map."""
+        (source,) = (image["src"] for image in self.all("img"))
+        kind, _, data = source.partition(",")
+        assert kind == "data:image/png;base64"
+        return matplotlib.image.imread(io.BytesIO(base64.b64decode(data)))
+
+
+def _tidy(text: str) -> str:
+    return " ".join(text.split())
+
+
+def changed(release: Release, **facts: Any) -> Release:
+    return replace(release, provenance=replace(release.provenance, **facts))
+
+
+@pytest.fixture(scope="module")
+def release() -> Release:
+    return as_if_private(seeded())
+
+
+@pytest.fixture(scope="module")
+def page(release: Release) -> Page:
+    return Page(release.report())
+
+
+@pytest.mark.parametrize("mechanism", ["flux", "laplace"])
+def test_page_loads_nothing(mechanism: str) -> None:
+    html = report(as_if_private(seeded(mechanism=mechanism)))
+    page = Page(html)
+    names = {name for name, _ in page.tags}
+    assert not names & {"script", "link", "iframe", "object", "embed", "form", "base"}
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for _, attributes in page.tags:
+        assert not any(name.startswith("on") for name in attributes)
+        assert attributes.get("src", "data:").startswith("data:")
+        assert "srcset" not in attributes
+        href = attributes.get("href", f"#{ids[0]}")
+        assert href[0] == "#"
+        assert href[1:] in ids
+    assert "url(" not in html
+    assert "@import" not in html
+    assert "http" not in html.replace("http-equiv", "")
+
+
+def test_page_is_in_order(page: Page) -> None:
+    headings = [int(name[1]) for name, _ in page.tags if re.fullmatch("h[1-6]", name)]
+    assert headings[0] == 1
+    assert headings.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(headings))
+    assert all(image["alt"] for image in page.all("img"))
+    assert all("aria-hidden" in svg or svg["aria-label"] for svg in page.all("svg"))
+    assert page.all("html") == [{"lang": "en"}]
+    columns = {len(row) for table in page.tables for row in table if len(row) != len(table[0])}
+    assert not columns
+
+
+def test_opening_has_the_number_of_trips_and_the_id(release: Release, page: Page) -> None:
+    trips, provenance = release.trips, release.provenance
+    assert f"Distinct trips{trips.value:,.0f}{trips.low:,.0f} to {trips.high:,.0f}90 % interval" in page.text
+    assert provenance.id in page.text
+    assert page.all("time") == [{"datetime": provenance.created}]
+    assert provenance.title in page.text
+
+
+def test_promise_has_its_numbers(page: Page) -> None:
+    assert "Differentially private for one trip, epsilon = 2." in page.text
+    assert "at most eε ≈ 7.39" in page.text
+    assert "50 %, can be at most 88.1 % sure afterwards" in page.text
+    rows = page.table("How sure before")
+    for (before, least, most), prior in zip(rows, (0.01, 0.1, 0.5), strict=True):
+        odds = prior / (1 - prior) * np.exp([-2, 2])
+        sure = 100 * odds / (1 + odds)
+        assert float(before.split()[0]) == 100 * prior
+        assert sure[0] - 0.1 <= float(least.split()[0]) <= sure[0]
+        assert sure[1] <= float(most.split()[0]) <= sure[1] + 0.1
+    assert [row[:2] for row in page.table("A person with")] == [["2 trips", "4"], ["5 trips", "10"], ["10 trips", "20"]]
+    for words in ("one is the other with all that one unit contributed removed", "adds up", "memory", "logs"):
+        assert words in page.text
+
+
+def test_posterior_is_what_epsilon_allows() -> None:
+    least, most = posterior(0.5, 1)
+    assert most == pytest.approx(math.e / (1 + math.e))
+    assert least == pytest.approx(1 / (1 + math.e))
+    assert posterior(0.1, 5_000) == (0, 1)  # without overflow
+
+
+def test_person(release: Release) -> None:
+    page = Page(report(changed(release, unit=Unit.person(3), gap="120 s")))
+    assert "At most 3 trips of each person were kept" in page.text
+    assert "a certain person" in page.text
+    assert "120 s" in page.text
+    assert "one trip</strong>" not in report(changed(release, unit=Unit.person(3)))
+    assert not [table for table in page.tables if table[0][0] == "A person with"]
+    assert "One person changes it by at most" in page.tables[1][0]
+
+
+def test_large_epsilon_is_called_large(release: Release, page: Page) -> None:
+    assert "This ε is large" not in page.text
+    entry = release.provenance.ledger[0]
+    whole = replace(entry, epsilon=Fraction(800))
+    page = Page(report(changed(release, epsilon=Fraction(800), ledger=(whole,))))
+    assert "This ε is large" in page.text
+    assert "nearly 100 % sure afterwards" in page.text
+    assert "asked one question" in page.text
+
+
+@pytest.mark.parametrize("mechanism", ["flux", "mwem", "dqam"])
+def test_budget_adds_up_exactly(mechanism: str) -> None:
+    provenance = as_if_private(seeded(mechanism=mechanism, epsilon="0.7")).provenance
+    page = Page(report(as_if_private(seeded(mechanism=mechanism, epsilon="0.7"))))
+    *rows, last = page.table("Question")
+    paid = [Fraction(re.split(f" ≈| \\d+ {TIMES}", row[-2])[0]) for row in rows]
+    assert sum(paid) == Fraction(last[-2]) == provenance.epsilon == Fraction("0.7")
+    asked = {entry.name: entry for entry in provenance.ledger}
+    for row in rows:
+        entry = next(entry for name, entry in asked.items() if f" {name}: " in row[0])
+        assert float(row[-1].split()[0]) == pytest.approx(
+            100 * float(paid[rows.index(row)] / provenance.epsilon), abs=0.6
+        )
+        words, parts = QUESTIONS[entry.name.partition(",")[0]]
+        assert row[0].startswith(words)
+        if [other.name for other in provenance.ledger].count(entry.name) == 1:
+            assert float(row[-3].replace(",", "")) == pytest.approx(float(entry.scale) / parts, rel=0.01)
+            assert float(row[-4].replace(",", "")) == pytest.approx(entry.sensitivity / parts, rel=0.01)
+    if "Times" in next(table for table in page.tables if table[0][0] == "Question")[0]:
+        assert sum(int(row[1]) for row in rows) == int(last[1]) == len(provenance.ledger)
+    else:
+        assert len(rows) == len(provenance.ledger)
+
+
+def test_error_is_that_of_the_release(release: Release, page: Page) -> None:
+    from dqam.rectangles import Snapped, random_rectangles
+
+    cells = random_rectangles(release.grid, 20_000, np.random.default_rng(0))
+    answers = release.counts(Snapped.of(cells, release.grid))
+    share = (cells[:, 2] - cells[:, 0]) * (cells[:, 3] - cells[:, 1]) / release.histogram.faces.size
+    large = share >= 0.3
+    row = page.table("Part of the map")[-1]
+    half = (answers.high - answers.low)[large] / 2
+    assert row[0] == "above 30 %"
+    assert row[2] == f"{np.count_nonzero(large):,}"
+    assert row[3] == f"{np.median(answers.value[large]):,.0f}"
+    assert row[4] == f"± {np.median(half):,.0f}"
+    assert float(row[5].split()[1]) == pytest.approx(100 * np.median(half / answers.value[large]), rel=0.05)
+    assert sum(int(row[2].replace(",", "")) for row in page.table("Part of the map")) == 20_000
+    assert len([bar for bar in page.all("rect") if "height" in bar and bar.get("rx")]) == 4
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "mwem", "uniform"])
+def test_mechanism_without_intervals_says_so(mechanism: str) -> None:
+    made = as_if_private(seeded(mechanism=mechanism))
+    assert made.doubt is None
+    html = report(made)
+    page = Page(html)
+    assert f"The mechanism {mechanism} gives no intervals" in page.text
+    assert "90 %" not in page.text
+    assert not re.search(r"\b(nan|inf)\b", html.lower().replace(page.all("img")[0]["src"].lower(), ""))
+    assert len(page.table("Part of the map")[0]) == 4
+
+
+GRIDS = {
+    "degrees": Grid(HERE, 40, 30),
+    "metres": Grid((315_000, 5_810_000, 325_000, 5_816_000), 24, 48, "EPSG:28355"),
+    "around zero": Grid((-0.013, -0.02, 0.02, 0.017), 16, 16),
+}
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_examples_are_answered_as_shown(name: str) -> None:
+    grid = GRIDS[name]
+    made = as_if_private(seeded(grid, trips=strolls(grid.bounds, crs=grid.crs)))
+    page = Page(report(made))
+    rows = page.table("Rectangle: west")
+    assert len(rows) == 7
+    for words, value, interval in rows:
+        sides = [float(side) for side in words.split()[-4:]]
+        answer = made.count(*sides)  # type: ignore[arg-type]
+        assert value == f"{answer.value:,.0f}"
+        assert interval == f"{answer.low:,.0f} to {answer.high:,.0f}"
+    command = re.search(r"dqam query map.nc --bounds (\S+) (\S+) (\S+) (\S+)", page.text)
+    python = re.search(r"release.count\((\S+), (\S+), (\S+), (\S+)\)\) # (.*?\)) ", page.text)
+    assert command is not None
+    assert python is not None
+    assert command.groups() == python.groups()[:4]
+    assert str(made.count(*map(float, command.groups()))) == python[5]  # type: ignore[arg-type]
+
+
+def test_xarray_says_what_the_page_says(release: Release, page: Page) -> None:
+    found = re.search(r"trips.sel\(lon=(\S+), lat=(\S+), method=\"nearest\"\)\)\) # about (\S+)", page.text)
+    assert found is not None
+    longitude, latitude, value = map(float, found.groups())
+    cell = release.to_xarray()["trips"].sel(lon=longitude, lat=latitude, method="nearest")
+    assert float(cell) == pytest.approx(value, rel=1e-3)
+
+
+def test_projected_map_has_its_own_coordinates() -> None:
+    grid = GRIDS["metres"]
+    page = Page(report(as_if_private(seeded(grid, trips=strolls(grid.bounds, crs=grid.crs)))))
+    assert "315,000 m" in page.text
+    assert "5,816,000 m" in page.text
+    assert "(EPSG:28355)" in page.text
+    assert f"10 {TIMES} 6 km" in page.text
+    assert "trips.sel(x=" in page.text
+    assert "°" not in page.text
+    assert "2 km" in page.text  # the scale
+    (scale,) = (span for span in page.all("span") if span.get("class") == "scale")
+    assert float(scale["style"].split()[1].rstrip("%")) == pytest.approx(20, rel=0.01)
+
+
+def test_degrees_have_their_hemisphere() -> None:
+    page = Page(report(as_if_private(seeded(GRIDS["degrees"], trips=strolls(HERE)))))
+    for label in ("144.95000° E", "145.00000° E", "37.83000° S", "37.79000° S"):
+        assert label in page.text
+
+
+def with_faces(faces: np.ndarray[Any, Any], grid: Grid, like: Release) -> Release:
+    rows, columns = faces.shape
+    histogram = SpatialHistogram(grid, faces, np.zeros((rows, columns - 1)), np.zeros((rows - 1, columns)))
+    return Release(histogram, like.provenance)
+
+
+def test_north_is_up(release: Release) -> None:
+    grid = Grid(BOUNDS, 20, 30)
+    faces = np.linspace(1, 50, 600).reshape(20, 30)[::-1, ::-1].copy()
+    faces[17, 4] = 1_000  # in the north-west
+    faces[2, 25] = 0
+    page = Page(report(with_faces(faces, grid, release)))
+    picture = page.picture()[:, :, :3]
+    assert picture.shape == (20, 30, 3)
+    bright = (picture * [0.2126, 0.7152, 0.0722]).sum(axis=2)
+    assert np.unravel_index(bright.argmax(), bright.shape) == (19 - 17, 4)
+    np.testing.assert_allclose(picture[19 - 2, 25], np.array([0x0B, 0x13, 0x20]) / 255, atol=1e-6)
+    order = np.argsort(faces[::-1].ravel())[1:]  # brighter for more
+    assert (np.diff(bright.ravel()[order]) > -1e-6).all()
+    assert "are in the north-west" in page.all("img")[0]["alt"]
+    assert "none" in page.text
+
+
+def test_picture_shows_the_release(release: Release, page: Page) -> None:
+    bright = page.picture()[:, :, 0]
+    row, column = np.unravel_index(release.histogram.faces.argmax(), release.histogram.faces.shape)
+    assert bright[release.grid.rows - 1 - row, column] == bright.max()
+
+
+def test_png_is_sound() -> None:
+    indices, palette = np.array([[0, 1, 2], [2, 1, 0]], np.uint8), np.arange(9, dtype=np.uint8).reshape(3, 3)
+    data = png(indices, palette)
+    np.testing.assert_allclose(matplotlib.image.imread(io.BytesIO(data))[:, :, :3] * 255, palette[indices], atol=1e-4)
+    place, kinds = 8, []
+    while place < len(data):
+        (size,) = struct.unpack_from(">I", data, place)
+        kinds.append(data[place + 4 : place + 8])
+        body = data[place + 4 : place + 8 + size]
+        assert struct.unpack_from(">I", data, place + 8 + size) == (zlib.crc32(body),)
+        place += 12 + size
+    assert kinds == [b"IHDR", b"PLTE", b"IDAT", b"IEND"]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 40), (300, 2), (515, 700)])
+@pytest.mark.parametrize("value", [0.0, 1e-4, 7.0, -3.0])
+def test_odd_maps_have_a_page_too(shape: tuple[int, int], value: float, release: Release) -> None:
+    page = Page(report(with_faces(np.full(shape, value), Grid(BOUNDS, *shape), release)))
+    assert max(page.picture().shape[:2]) <= 256
+    assert "nan" not in page.text
+
+
+def test_large_grid_is_quick_and_small(release: Release) -> None:
+    rng = np.random.default_rng(0)
+    faces = rng.lognormal(3, 2, (1024, 1024))
+    large = with_faces(faces, Grid.over(BOUNDS, 10), release)
+    start = time.perf_counter()
+    html = report(large)
+    assert time.perf_counter() - start < 3
+    assert len(html) < 300_000
+    page = Page(html)
+    assert page.picture().shape[:2] == (256, 256)
+    assert f"a block of 4 {TIMES} 4 cells" in page.text
+    blocks = large.blocks(256).value.reshape(256, 256)
+    row, column = np.unravel_index(blocks.argmax(), blocks.shape)
+    assert page.picture()[255 - row, column, 0] == page.picture()[:, :, 0].max()
+
+
+def test_words_of_the_release_are_escaped(release: Release) -> None:
+    bad = '"><script>alert(2)</script>'
+    entry = release.provenance.ledger[0]
+    facts = {
+        "title": HOSTILE,
+        "id": bad,
+        "created": bad,
+        "queries": bad,
+        "gap": bad,
+        "mechanism": bad,
+        "parameters": {bad: bad, "none": None},
+        "versions": {bad: bad, "dqam": bad},
+        "ledger": (Entry(bad, bad, 1, release.provenance.epsilon, entry.scale),),
+    }
+    for private in (True, False):
+        html = report(changed(release, **facts, private=private))
+        html.encode()
+        page = Page(html)
+        assert not page.all("script")
+        assert page.text.count("<script>alert(2)</script>") >= 10
+        assert HOSTILE.replace("\ud800", "?") in page.text
+        assert "<script" not in html
+        assert r"title        = {{<script>alert(" in page.text.replace("title =", "title        =")
+        assert r"\{50 \%\}" in page.text
+
+
+def test_not_private_is_said_in_red_and_nothing_is_promised() -> None:
+    html = report(seeded())
+    page = Page(html)
+    assert page.text.startswith("NOT PRIVATE")
+    assert "<title>NOT PRIVATE: A city</title>" in html
+    assert [banner for banner in page.all("div") if banner.get("class") == "banner"]
+    assert 'id="promise"' not in html
+    assert 'href="#promise"' not in html
+    for words in ("Differentially private", "is promised", "hides whether", "at most e", "How sure before"):
+        assert words not in page.text
+    assert "NOT PRIVATE" not in Page(report(as_if_private(seeded()))).text
+
+
+def test_citation_has_the_id(release: Release, page: Page) -> None:
+    year = release.provenance.created[:4]
+    assert f"A city ({year}). Map of distinct trips." in page.text
+    assert "@misc{dqam-flux0," in page.text
+    assert f"Publication {release.provenance.id}" in page.text
+
+
+def test_parameters_and_versions_are_all_there(release: Release, page: Page) -> None:
+    rows = dict(next(table for table in page.tables if table[0][0] == "Id"))
+    provenance: Provenance = release.provenance
+    for name, version in provenance.versions.items():
+        assert rows[f"Version of {name}"] == version
+    for name, value in provenance.parameters.items():
+        assert rows[f"{provenance.mechanism}: {name}"] == ("by its own rule" if value is None else str(value))
+    assert rows["Bounds"] == " ".join(map(repr, release.grid.bounds))
+    assert rows["CRS"] == release.grid.crs
+    assert Fraction(rows["ε"]) == provenance.epsilon
+    assert rows["Rectangles to be good at"] == provenance.queries
+
+
+def test_page_depends_on_the_release_alone(release: Release) -> None:
+    assert report(release) == report(release)
