@@ -2,23 +2,23 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format benchmark audit clean
+.PHONY: demo test lint format benchmark audit fuzz clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dqam needs Python 3.11 or newer: make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[all]"
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[plot,serve]"
 	touch $@
 
 .venv/ready-test: .venv/ready
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[test,lint]"
 	touch $@
 
-demo: .venv/ready            ## 20,000 trips through a made-up city: exact counts, and a private map
+demo: .venv/ready            ## 20,000 trips through a made-up city, published and explained
 	$(BIN)/dqam demo --output build/demo
 
 test: .venv/ready-test
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
 lint: .venv/ready-test
 	$(BIN)/ruff check .
@@ -31,6 +31,9 @@ format: .venv/ready-test
 
 benchmark: .venv/ready-test
 	$(BIN)/python -m benchmarks
+
+fuzz: .venv/ready-test       ## some thousand damaged inputs and releases
+	DQAM_FUZZ=3000 $(BIN)/pytest -k "damaged or overlooked" tests
 
 audit: .venv/ready
 	mkdir -p build

@@ -9,6 +9,7 @@ import time
 import zlib
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
@@ -22,6 +23,7 @@ from dqam.grid import Grid
 from dqam.histogram import SpatialHistogram
 from dqam.privacy.budget import Unit
 from dqam.privacy.curator import Entry
+from dqam.rectangles import Snapped, random_rectangles
 from dqam.release.picture import png
 from dqam.release.promise import QUESTIONS, posterior
 from dqam.release.release import Provenance, Release
@@ -94,9 +96,15 @@ def changed(release: Release, **facts: Any) -> Release:
     return replace(release, provenance=replace(release.provenance, **facts))
 
 
+@cache
+def made(mechanism: str = "flux", epsilon: str = "2") -> Release:
+    """As if it were private."""
+    return as_if_private(seeded(mechanism=mechanism, epsilon=epsilon))
+
+
 @pytest.fixture(scope="module")
 def release() -> Release:
-    return as_if_private(seeded())
+    return made()
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +114,7 @@ def page(release: Release) -> Page:
 
 @pytest.mark.parametrize("mechanism", ["flux", "laplace"])
 def test_page_loads_nothing(mechanism: str) -> None:
-    html = report(as_if_private(seeded(mechanism=mechanism)))
+    html = report(made(mechanism))
     page = Page(html)
     names = {name for name, _ in page.tags}
     assert not names & {"script", "link", "iframe", "object", "embed", "form", "base"}
@@ -189,8 +197,8 @@ def test_large_epsilon_is_called_large(release: Release, page: Page) -> None:
 
 @pytest.mark.parametrize("mechanism", ["flux", "mwem", "dqam"])
 def test_budget_adds_up_exactly(mechanism: str) -> None:
-    provenance = as_if_private(seeded(mechanism=mechanism, epsilon="0.7")).provenance
-    page = Page(report(as_if_private(seeded(mechanism=mechanism, epsilon="0.7"))))
+    provenance = made(mechanism, "0.7").provenance
+    page = Page(report(made(mechanism, "0.7")))
     *rows, last = page.table("Question")
     paid = [Fraction(re.split(f" ≈| \\d+ {TIMES}", row[-2])[0]) for row in rows]
     assert sum(paid) == Fraction(last[-2]) == provenance.epsilon == Fraction("0.7")
@@ -212,8 +220,6 @@ def test_budget_adds_up_exactly(mechanism: str) -> None:
 
 
 def test_error_is_that_of_the_release(release: Release, page: Page) -> None:
-    from dqam.rectangles import Snapped, random_rectangles
-
     cells = random_rectangles(release.grid, 20_000, np.random.default_rng(0))
     answers = release.counts(Snapped.of(cells, release.grid))
     share = (cells[:, 2] - cells[:, 0]) * (cells[:, 3] - cells[:, 1]) / release.histogram.faces.size
@@ -231,9 +237,8 @@ def test_error_is_that_of_the_release(release: Release, page: Page) -> None:
 
 @pytest.mark.parametrize("mechanism", ["laplace", "mwem", "uniform"])
 def test_mechanism_without_intervals_says_so(mechanism: str) -> None:
-    made = as_if_private(seeded(mechanism=mechanism))
-    assert made.doubt is None
-    html = report(made)
+    assert made(mechanism).doubt is None
+    html = report(made(mechanism))
     page = Page(html)
     assert f"The mechanism {mechanism} gives no intervals" in page.text
     assert "90 %" not in page.text
@@ -251,13 +256,13 @@ GRIDS = {
 @pytest.mark.parametrize("name", GRIDS)
 def test_examples_are_answered_as_shown(name: str) -> None:
     grid = GRIDS[name]
-    made = as_if_private(seeded(grid, trips=strolls(grid.bounds, crs=grid.crs)))
-    page = Page(report(made))
+    release = as_if_private(seeded(grid, trips=strolls(grid.bounds, crs=grid.crs)))
+    page = Page(report(release))
     rows = page.table("Rectangle: west")
     assert len(rows) == 7
     for words, value, interval in rows:
         sides = [float(side) for side in words.split()[-4:]]
-        answer = made.count(*sides)  # type: ignore[arg-type]
+        answer = release.count(*sides)  # type: ignore[arg-type]
         assert value == f"{answer.value:,.0f}"
         assert interval == f"{answer.low:,.0f} to {answer.high:,.0f}"
     command = re.search(r"dqam query map.nc --bounds (\S+) (\S+) (\S+) (\S+)", page.text)
@@ -265,7 +270,7 @@ def test_examples_are_answered_as_shown(name: str) -> None:
     assert command is not None
     assert python is not None
     assert command.groups() == python.groups()[:4]
-    assert str(made.count(*map(float, command.groups()))) == python[5]  # type: ignore[arg-type]
+    assert str(release.count(*map(float, command.groups()))) == python[5]  # type: ignore[arg-type]
 
 
 def test_xarray_says_what_the_page_says(release: Release, page: Page) -> None:
@@ -390,7 +395,7 @@ def test_words_of_the_release_are_escaped(release: Release) -> None:
 
 
 def test_not_private_is_said_in_red_and_nothing_is_promised() -> None:
-    html = report(seeded())
+    html = report(changed(made(), private=False))
     page = Page(html)
     assert page.text.startswith("NOT PRIVATE")
     assert "<title>NOT PRIVATE: A city</title>" in html
@@ -399,7 +404,7 @@ def test_not_private_is_said_in_red_and_nothing_is_promised() -> None:
     assert 'href="#promise"' not in html
     for words in ("Differentially private", "is promised", "hides whether", "at most e", "How sure before"):
         assert words not in page.text
-    assert "NOT PRIVATE" not in Page(report(as_if_private(seeded()))).text
+    assert "NOT PRIVATE" not in Page(report(made())).text
 
 
 def test_citation_has_the_id(release: Release, page: Page) -> None:

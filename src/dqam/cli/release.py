@@ -316,7 +316,8 @@ def report(release: Path, output: Path | None) -> None:
 @click.option("--host", default="127.0.0.1", show_default=True, help="0.0.0.0 lets the whole network in.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 for any that is free.")
 @click.option("--tiles", metavar="URL", help="Background map, such as https://tile.example.org/{z}/{x}/{y}.png")
-def serve(releases: tuple[Path, ...], host: str, port: int, tiles: str | None) -> None:
+@click.option("--attribution", default="", help="Whom to credit for the background map.")
+def serve(releases: tuple[Path, ...], host: str, port: int, tiles: str | None, attribution: str) -> None:
     """Show RELEASEs in the browser: draw a rectangle on the map, see the count. Needs no network.
 
     \b
@@ -329,7 +330,11 @@ def serve(releases: tuple[Path, ...], host: str, port: int, tiles: str | None) -
         raise InputError("The page needs fastapi and uvicorn, which are not installed: pip install 'dqam[serve]'.")
     from dqam.explorer import serve as run
 
-    run([(path.stem, dqam.open(path)) for path in releases], host, port, tiles, lambda url: answers.print(url))
+    def say(address: str) -> None:
+        answers.print(address, markup=False)
+        words.print("Open it in a browser; Ctrl-C stops.")
+
+    run([(path.stem, dqam.open(path)) for path in releases], host, port, tiles, attribution, say)
 
 
 @click.group(invoke_without_command=True)
