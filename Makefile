@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format benchmark audit fuzz clean
+.PHONY: demo test lint format benchmark audit fuzz docs clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dqam needs Python 3.11 or newer: make PYTHON=python3.11")'
@@ -38,6 +38,10 @@ fuzz: .venv/ready-test       ## some thousand damaged inputs and releases
 audit: .venv/ready
 	mkdir -p build
 	$(BIN)/dqam audit all --runs 10000 --figure build/audit.png
+
+docs: .venv/ready            ## the reference of the Python API: build/docs/index.html
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	$(BIN)/python docs/api.py build/docs
 
 clean:
 	rm -rf .venv build dist

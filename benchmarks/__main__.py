@@ -13,6 +13,7 @@ NAMES = (
     "dqam_run",
     "flux_run",
     "histogram_floor",
+    "explorer_load",
 )
 
 if __name__ == "__main__":

@@ -59,6 +59,8 @@ def transform(
 class Grid:
     """`rows` x `columns` cells of equal size over public bounds (west, south, east, north).
 
+    Bounds are in `crs`, and are part of what is published: take them from a map, never from the trips.
+
     >>> grid = Grid.over((-8.68, 41.11, -8.56, 41.20), resolution=8)
     >>> grid.shape
     (256, 256)
@@ -98,7 +100,11 @@ class Grid:
 
     @classmethod
     def over(cls, bounds: Bounds, resolution: int = 8, crs: str = DEGREES) -> Grid:
-        """A grid of 2^resolution x 2^resolution cells over `bounds`."""
+        """A grid of 2^resolution x 2^resolution cells over `bounds`.
+
+        >>> print(Grid.over((310_000, 5_805_000, 330_000, 5_825_000), resolution=8, crs="EPSG:28355"))
+        256 x 256 cells of 78 m x 78 m over 310000 5805000 330000 5825000 (EPSG:28355)
+        """
         if resolution not in RESOLUTIONS:
             raise InputError(
                 f"Resolution k means 2^k x 2^k cells, with k from {RESOLUTIONS[0]} to {RESOLUTIONS[-1]}; "

@@ -57,14 +57,21 @@ def publish(
     """Spend `epsilon` of a data set's budget and make a release that anyone may have.
 
     trips      what `dqam.read` gives or takes: a file, a data frame, MovingPandas trajectories
+    grid       where the map is: public, never taken from the trips
+    epsilon    what this publication may tell: 1, "0.1", Fraction(1, 3)
+    mechanism  a name of `dqam.mechanisms.MECHANISMS`; "flux" also tells how far its answers may be off
     queries    rectangles, in the CRS of the grid, that the map should be good at; random ones if not given.
                They are public: never take them from the trips
     unit       whose presence is hidden: one "trip", or one "person" with at most `max_trips` trips, 10 if not given
     gap        trips are cut where the GPS was silent for longer, such as "120s" or "500m"
+    title      of the map; public
     dataset    the name under which all that is published of these trips is added up; a file's own name if not given
     total      epsilon that may ever be spent on the data set, said at its first publication. If not given, the first
                publication spends it all
     ledger     the database of what was spent: a file, or a URL as of PostgreSQL; by default that of the user
+
+    The budget is recorded as spent before noise is drawn, and stays so whatever happens then. More than is left is
+    refused with a `dqam.privacy.budget.BudgetError`, and nothing is spent.
 
     >>> import dqam
     >>> from dqam.cities import BOUNDS, city_trips
@@ -111,7 +118,12 @@ def data_set_name(trips: Any) -> str:
 class Plan:
     """All choices of a publication, public and made before any trip is read.
 
-    queries   int64[m, 4] rectangles of cells, and in words what they are
+    queries           int64[m, 4] rectangles of cells
+    queries_in_words  what they are
+
+    >>> plan = Plan.of(Grid.over((-8.68, 41.11, -8.56, 41.20)), "0.5", unit="person", max_trips=5)
+    >>> plan.epsilon, plan.unit, plan.queries_in_words
+    (Fraction(1, 2), Unit(name='person', max_trips=5), '16,000 random rectangles, all equally likely')
     """
 
     grid: Grid

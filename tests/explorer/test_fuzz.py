@@ -16,8 +16,8 @@ from tests.explorer.conftest import Served
 
 SIDES = ("west", "south", "east", "north")
 OPERATIONS = {
-    "count": ("GET", "/api/releases/{n}/count", 80, {200, 400, 404}),
-    "counts": ("POST", "/api/releases/{n}/counts", 80, {200, 400, 404}),
+    "count": ("GET", "/api/releases/{n}/count", 60, {200, 400, 404}),
+    "counts": ("POST", "/api/releases/{n}/counts", 60, {200, 400, 404}),
     "layer": ("GET", "/api/releases/{n}/layer", 15, {200, 404}),
     "facts": ("GET", "/api/releases/{n}/layer/facts", 15, {200, 404}),
     "releases": ("GET", "/api/releases", 1, {200}),

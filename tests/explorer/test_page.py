@@ -245,7 +245,7 @@ def test_compare_two_releases(visit: Opener, pair: Served) -> None:
     expect(difference).to_contain_text(f"{abs(b.value - a.value):,.0f} (")
     page.click("#layers label:has-text('Difference')")
     page.wait_for_selector("#map[data-painted^='difference']")
-    expect(page.locator("#legend-title")).to_have_text("Difference in trips per cell")
+    expect(page.locator("#legend-title")).to_have_text("Trips per cell: tuesday \N{MINUS SIGN} monday")
     ticks = page.locator("#ticks span").all_inner_texts()
     assert "0" in ticks
     sizes = [tick.lstrip("+\N{MINUS SIGN}") for tick in ticks]
@@ -263,6 +263,11 @@ def test_other_grids_have_no_difference_and_open_releases_a_banner(visit: Opener
     expect(page.locator("#banner")).to_contain_text("NOT PRIVATE: open was made for tests")
     page.select_option("#against", "1")
     expect(page.locator("#layers input[value=difference]")).to_be_disabled()
+    page.locator("#map").focus()
+    page.keyboard.press("r")
+    expect(numbers(page, "A")).to_have_count(1)
+    expect(page.locator("li .problem")).to_contain_text("metres: Rectangle 1 ")
+    page.keyboard.press("Delete")
     page.select_option("#against", "")
     page.select_option("#show", "1")
     expect(page.locator("#banner")).to_be_hidden()
@@ -320,7 +325,7 @@ def test_the_keyboard_moves_and_resizes(visit: Opener, pair: Served) -> None:
     assert shown_sides(page) == pytest.approx(resized, abs=1e-9)
     expect(page.locator("path.answered")).to_have_count(0)
     check_answer(page, pair, "A")
-    for _ in range(80):
+    for _ in range(45):
         page.keyboard.press("ArrowLeft")
     assert shown_sides(page)[0] == pytest.approx(grid.bounds[0], abs=1e-9)
     page.keyboard.press("?")

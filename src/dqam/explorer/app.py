@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import pyproj
 from fastapi import FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from dqam.errors import InputError
@@ -66,6 +68,9 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     **NO_SUCH_RELEASE,
 }
 
+AT_ONCE = 2  # long answers that are worked on at the same time; the others wait
+Made = TypeVar("Made")
+
 Number = Annotated[int, Path(ge=0, description="The release: its number in the list of all.")]
 Crs = Annotated[str, Query(description=CRS_MEANING, json_schema_extra={"pattern": CRS_PATTERN})]
 Confidence = Annotated[float, Query(ge=0.01, le=0.9999, description=CONFIDENCE_MEANING)]
@@ -93,7 +98,14 @@ class Shown:
     @cached_property
     def layer(self) -> Layer:
         """Its image, made when it is first looked at."""
-        return Layer.of(self.release)
+        layer = Layer.of(self.release)
+        _ = layer.compressed, layer.tag
+        return layer
+
+    @property
+    def seen(self) -> bool:
+        """Whether its image is made."""
+        return "layer" in vars(self)
 
 
 def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, attribution: str = "") -> FastAPI:
@@ -125,6 +137,15 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         if n >= len(shown):
             raise NoSuchReleaseError(f"There is no release {n}; the last one here is {len(shown) - 1}.")
         return shown[n]
+
+    busy = asyncio.Semaphore(AT_ONCE)
+
+    async def aside(work: Callable[[], Made]) -> Made:
+        async with busy:
+            return await run_in_threadpool(work)
+
+    async def look(one: Shown) -> Layer:
+        return one.layer if one.seen else await aside(lambda: one.layer)
 
     @app.get("/api/releases", response_model=list[Published], summary="All releases", tags=["releases"])
     async def list_releases() -> Response:
@@ -167,11 +188,15 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         summary="Trips through many rectangles",
         tags=["answers"],
     )
-    def counts(n: Number, asked: Asked) -> Response:
+    async def counts(n: Number, asked: Asked) -> Response:
         """The same for up to 10,000 rectangles at once. One that can not be answered refuses all."""
         release = find(n).release
-        answers = _answers(release, asked.rectangles, asked.crs, asked.confidence)
-        return Json({**_columns(release, answers), "confidence": asked.confidence})
+
+        def answer() -> Response:
+            answers = _answers(release, asked.rectangles, asked.crs, asked.confidence)
+            return Json({**_columns(release, answers), "confidence": asked.confidence})
+
+        return await aside(answer)
 
     @app.get(
         "/api/releases/{n}/layer",
@@ -195,9 +220,9 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         summary="A release as an image of numbers",
         tags=["pictures"],
     )
-    def show_layer(n: Number, request: Request) -> Response:
+    async def show_layer(n: Number, request: Request) -> Response:
         """Trips in each cell, or in each block of cells of a large grid, on pixels that are even in Web Mercator."""
-        layer = find(n).layer
+        layer = await look(find(n))
         height, width = layer.values.shape
         told = {
             "ETag": layer.tag,
@@ -221,9 +246,9 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         summary="What the image is",
         tags=["pictures"],
     )
-    def show_layer_facts(n: Number) -> Response:
+    async def show_layer_facts(n: Number) -> Response:
         """Size and place of the image, and what its numbers mean."""
-        layer = find(n).layer
+        layer = await look(find(n))
         height, width = layer.values.shape
         return Json(
             {

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Sequence
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from dqam.errors import InputError
 from dqam.explorer.app import make_app
@@ -28,7 +30,11 @@ def serve(
     tiles      address of map tiles with {z}, {x} and {y}, which browsers will ask; none if not given
     on_start   is called with the address of the page as soon as it can be opened
     """
-    app = make_app(releases, tiles, attribution)
+    run(make_app(releases, tiles, attribution), host, port, on_start)
+
+
+def run(app: ASGIApp, host: str, port: int, on_start: Callable[[str], object] | None = None) -> None:
+    """The same for any app."""
     listening = _listen(host, port)
     settings = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
     name = f"[{host}]" if ":" in host else host
@@ -55,8 +61,15 @@ class _Server(uvicorn.Server):
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio then sends without delay
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        if os.name == "posix":
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(128)
     except (OSError, OverflowError) as error:
+        listening.close()
         why = getattr(error, "strerror", None) or error
         raise InputError(f"Nothing can be served at {host}:{port} ({why}); choose another port or host.") from None
+    return listening

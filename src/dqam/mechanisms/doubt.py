@@ -16,6 +16,7 @@ Where an answer is near 0 or all trips, both come down to nothing: it can not be
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
@@ -48,16 +49,21 @@ class Doubt:
     lattice: Lattice | None = None
     moved: Floats | None = None
 
+    @cached_property
+    def _corners(self) -> Floats | None:
+        """Of all that fresh noise moved; reckoned once."""
+        if self.lattice is None or self.moved is None:
+            return None
+        return np.stack([self.lattice.corners(*self.lattice.parts(numbers)) for numbers in self.moved])
+
     def deviations(self, rectangles: NDArray[np.int64]) -> Floats:
         """The standard deviation of the answer to each rectangle."""
         total = max(float(self.histogram.total), 1e-9)
         share = np.clip(self.histogram.answers(rectangles) / total, 0, 1)
-        if self.lattice is None or self.moved is None:
+        if self.lattice is None or self._corners is None:
             noise = (share * self.noise) ** 2
         else:
-            lattice = self.lattice
-            moved = [lattice.answers(*lattice.parts(numbers), rectangles) for numbers in self.moved]
-            noise = np.mean(np.square(moved), axis=0)
+            noise = np.square(self.lattice.answers_by(self._corners, rectangles)).mean(axis=0)
         model = self.model * np.sqrt(np.minimum(1.0, np.minimum(share / LOW, (1 - share) / HIGH)))
         deviations: Floats = np.sqrt(noise + model**2)
         return deviations
@@ -66,7 +72,7 @@ class Doubt:
         """From where to where the true count is, with this confidence; never below 0 or above what all trips may be."""
         if not 0 < confidence < 1:
             raise InputError(f"A confidence is between 0 and 1; got {confidence}.")
-        wide = NormalDist().inv_cdf((1 + confidence) / 2)
+        wide = -NormalDist().inv_cdf((1 - confidence) / 2)
         off, most = wide * self.deviations(rectangles), self.histogram.total + wide * self.noise
         answers = self.histogram.answers(rectangles)
         return np.clip(answers - off, 0, most), np.clip(answers + off, 0, most)

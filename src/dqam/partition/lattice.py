@@ -114,23 +114,24 @@ class Lattice:
         >>> lattice.answers(*parts, np.array([[0, 0, 2, 2], [0, 0, 1, 2]]))
         array([1.5 , 0.75])
         """
+        return self.answers_by(self.corners(endpoints, vertical, horizontal), rectangles)
+
+    def corners(self, endpoints: Floats, vertical: Floats, horizontal: Floats) -> Floats:
+        """float64[4, rows + 1, columns + 1]: what each corner of a rectangle (north-east, north-west, south-east,
+        south-west) adds to its answer, if it is at that point of the lattice."""
         ends = np.pad(endpoints.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
         across = np.pad(vertical.cumsum(axis=0), ((1, 0), (1, 1))) / 2
         along = np.pad(horizontal.cumsum(axis=1), ((1, 1), (1, 0))) / 2
+        return np.stack([ends + across + along, across - ends - along, along - ends - across, ends - across - along])
+
+    def answers_by(self, corners: Floats, rectangles: Integers) -> Floats:
+        """`answers` from `corners`, of one histogram or of many: float64[..., m]."""
         west, south, east, north = rectangles.T
-        corners = (
-            (ends + across + along, north, east),
-            (across - ends - along, north, west),
-            (along - ends - across, south, east),
-            (ends - across - along, south, west),
-        )
-        answers: Floats = sum(
-            (
-                _interpolated(table, _place(self.north, row), _place(self.east, column))
-                for table, row, column in corners
-            ),
-            np.zeros(len(rectangles)),
-        )
+        places = (north, east), (north, west), (south, east), (south, west)
+        answers: Floats = np.zeros(1)
+        for i, (row, column) in enumerate(places):
+            table = corners[..., i, :, :]
+            answers = answers + _interpolated(table, _place(self.north, row), _place(self.east, column))
         return answers
 
     def gather(self, endpoints: Floats, vertical: Floats, horizontal: Floats) -> Parts:
@@ -204,8 +205,8 @@ def _place(lines: Integers, at: Integers) -> tuple[Integers, Floats]:
 def _interpolated(table: Floats, rows: tuple[Integers, Floats], columns: tuple[Integers, Floats]) -> Floats:
     """Values between those of `table`, linear along each axis."""
     (row, up), (column, right) = rows, columns
-    low = table[row, column] * (1 - right) + table[row, column + 1] * right
-    high = table[row + 1, column] * (1 - right) + table[row + 1, column + 1] * right
+    low = table[..., row, column] * (1 - right) + table[..., row, column + 1] * right
+    high = table[..., row + 1, column] * (1 - right) + table[..., row + 1, column + 1] * right
     return low * (1 - up) + high * up
 
 

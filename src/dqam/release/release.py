@@ -124,6 +124,12 @@ class Release:
     >>> answer = release.count(-30.02, 44.98, -29.98, 45.02)
     >>> 0 <= answer.low <= answer.value <= answer.high
     True
+    >>> wide, narrow = (release.count(-30.02, 44.98, -29.98, 45.02, confidence=sure) for sure in (0.9, 0.5))
+    >>> wide.high - wide.low > narrow.high - narrow.low
+    True
+    >>> found = release.counts([(-30.02, 44.98, -29.98, 45.02), (-30.03, 44.97, -29.97, 45.03)])
+    >>> bool(found.value[0] <= found.value[1])  # a larger rectangle never has fewer
+    True
     """
 
     histogram: SpatialHistogram
@@ -164,7 +170,10 @@ class Release:
         crs: str | None = None,
         confidence: float = CONFIDENCE,
     ) -> Answers:
-        """The same for many rectangles at once: an array of shape (m, 4), west, south, east, north."""
+        """The same for many rectangles at once: an array of shape (m, 4), west, south, east, north.
+
+        For the areas of a GeoDataFrame: `release.counts(areas.bounds.to_numpy(), crs=areas.crs.to_string())`.
+        """
         if not isinstance(rectangles, Snapped):
             rectangles = snap(_sides(rectangles), self.grid, crs)
         if not 0 < confidence < 1:
@@ -199,19 +208,23 @@ class Release:
         return to_dataset(self)
 
     def to_geodataframe(self, side: int | None = None) -> geopandas.GeoDataFrame:
-        """A row for each cell, or block of cells (see `blocks`): geometry, value, low and high."""
+        """A row for each cell, or block of cells (see `blocks`): geometry, trips, low and high; 90 % intervals.
+
+        Rows do not add up: a trip through two cells counts in both. `trips` is named `trips_not_private` where the
+        noise came from a seed.
+        """
         from dqam.release.export import to_geodataframe
 
         return to_geodataframe(self, side)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one NetCDF-4 file; it appears whole or not at all."""
+        """Write one NetCDF-4 file, for `dqam.open`; it appears whole or not at all."""
         from dqam.release.file import save
 
         save(self, path)
 
     def report(self) -> str:
-        """One HTML page that explains the release."""
+        """One HTML page that explains the release, as a text to write to a file."""
         from dqam.release.report import report
 
         return report(self)

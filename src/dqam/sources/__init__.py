@@ -46,6 +46,14 @@ def read(
     crs        the coordinate reference system, where the source declares none or a wrong one
     swap_axes  exchange x and y
     on_error   "fail" on invalid coordinates, or "drop" those points and count them in `Source.dropped`
+
+    >>> import pyarrow as pa
+    >>> points = pa.table({"ride": [1, 1, 2], "x": [-30.01, -30.0, -29.99], "y": [45.0, 45.0, 45.01]})
+    >>> source = read(points, columns={"trip": "ride"})
+    >>> source.roles
+    {'trip': 'ride', 'lon': 'x', 'lat': 'y'}
+    >>> len(source.trips())
+    2
     """
     if on_error not in ON_ERROR:
         raise InputError(f"on_error is 'fail' or 'drop'; got {on_error!r}.")

@@ -10,7 +10,7 @@ const DIVERGING = {
 };
 const DECADES = 3.5; // of trips that a scale shows at most
 
-export const RECTANGLES = ["#d55e00", "#0072b2", "#cc3f8f", "#b8860b", "#5a4fcf", "#a83232", "#3d6b99", "#7a4a9e"];
+export const RECTANGLES = ["#c25400", "#0072b2", "#c2377f", "#8a6500", "#5a4fcf", "#a83232", "#3d6b99", "#7a4a9e"];
 
 function rgb(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));

@@ -113,14 +113,12 @@ async function ask(rectangle) {
     do {
       rectangle.again = false;
       const [sides, wanted] = [rectangle.sides, compared()];
-      try {
-        const answers = await Promise.all(wanted.map((n) => count(n, sides)));
-        rectangle.answers = new Map(wanted.map((n, i) => [n, answers[i]]));
-        rectangle.answered = sides;
-        rectangle.problem = null;
-      } catch (error) {
-        rectangle.problem = error.message;
-      }
+      const answers = await Promise.allSettled(wanted.map((n) => count(n, sides)));
+      rectangle.answers = new Map(wanted.map((n, i) => [n, answers[i].value]).filter(([, answer]) => answer));
+      rectangle.answered = sides;
+      const problems = wanted.flatMap((n, i) => (answers[i].reason ? [[n, answers[i].reason.message]] : []));
+      const whose = (n) => (wanted.length > 1 ? `${state.releases[n].name}: ` : "");
+      rectangle.problem = problems.map(([n, sentence]) => whose(n) + sentence).join(" ") || null;
       showAnswers();
       if (rectangle.again) await new Promise((done) => setTimeout(done, QUIET));
     } while (rectangle.again);
@@ -151,10 +149,12 @@ function add(sides) {
 }
 
 function remove(rectangle) {
+  const focused = document.activeElement?.closest("#answers li")?.dataset.name === rectangle.name;
   state.rectangles = state.rectangles.filter((one) => one !== rectangle);
   if (state.selected === rectangle) state.selected = state.rectangles.at(-1) ?? null;
   rectangle.drawn?.remove();
   refresh();
+  if (focused) ($("answers").querySelector(".chip") ?? $("draw")).focus();
   say(`Rectangle ${rectangle.name} removed.`);
 }
 
@@ -174,13 +174,13 @@ function move(rectangle, sides) {
 }
 
 function announce(rectangle) {
-  if (rectangle.problem) return say(rectangle.problem);
   const words = compared().filter((n) => rectangle.answers.has(n)).map((n) => {
     const answer = rectangle.answers.get(n);
     const range = answer.low === null ? "" : `, between ${whole(answer.low)} and ${whole(answer.high)}`;
     return `${state.against === null ? "" : `${state.releases[n].name}: `}${whole(answer.value)} trips${range}`;
   });
-  if (words.length) say(`Rectangle ${rectangle.name}: ${words.join("; ")}.`);
+  const answered = words.length ? `Rectangle ${rectangle.name}: ${words.join("; ")}. ` : "";
+  say(answered + (rectangle.problem ?? ""));
 }
 
 function nextTo(value, all) {
@@ -288,7 +288,7 @@ async function paint() {
 function showLegend(scale, facts, mode) {
   const where = String(facts.block) === "1,1" ? "per cell" : `per ${facts.block[0]} × ${facts.block[1]} cells`;
   $("legend-title").textContent = mode === "difference"
-    ? `Difference in trips ${where}` : `Distinct trips ${where}`;
+    ? `Trips ${where}: ${state.releases[state.against].name} − ${state.releases[state.show].name}` : `Distinct trips ${where}`;
   const [canvas, context] = [$("ramp"), $("ramp").getContext("2d")];
   context.clearRect(0, 0, canvas.width, 1);
   for (let x = 0; x < canvas.width; x++) {
@@ -330,7 +330,7 @@ function drawRectangles() {
     rectangle.drawn?.remove();
     const chosen = rectangle === state.selected;
     const bounds = corners(rectangle.sides);
-    const answer = rectangle.answered === rectangle.sides && rectangle.answers.get(state.show);
+    const answer = rectangle.answered === rectangle.sides && (rectangle.answers.get(state.show) ?? rectangle.answers.get(state.against));
     const group = L.layerGroup();
     if (answer && (answer.grown || answer.cut)) {
       const ring = answer.outline.map(([x, y]) => [y, x]);
@@ -433,7 +433,7 @@ async function finishDrawing(event) {
   stopDrawing();
   if (!rectangle) return;
   await rectangle.asking;
-  if (rectangle.problem) {
+  if (rectangle.problem && !rectangle.answers.size) {
     const sentence = rectangle.problem;
     remove(rectangle);
     complain(sentence);
@@ -473,7 +473,7 @@ function fillReadout() {
   const rectangle = drawing.rectangle;
   if (!rectangle) return;
   const answer = rectangle.answers.get(state.show);
-  const words = rectangle.problem ? [rectangle.problem] : answer ? [make("strong", {}, whole(answer.value)), " trips", make("small", {}, interval(answer))] : ["…"];
+  const words = rectangle.problem && !answer ? [rectangle.problem] : answer ? [make("strong", {}, whole(answer.value)), " trips", make("small", {}, interval(answer))] : ["…"];
   $("readout").replaceChildren(...words);
 }
 
@@ -515,14 +515,14 @@ function differenceRow(rectangle) {
   const apart = first.high < second.low || second.high < first.low;
   return make(
     "div", { className: "row difference" },
-    make("span", { className: "whose" }, "Difference"),
+    make("span", { className: "whose" }, `Difference: ${state.releases[state.against].name} − ${state.releases[state.show].name}`),
     make("div", { className: "number" }, make("strong", { "data-difference": String(difference) }, signed(difference) + share)),
     make("span", { className: "share" }, known ? (apart ? "intervals are apart" : "intervals overlap") : ""));
 }
 
 function card(rectangle, longest) {
   const known = compared().filter((n) => rectangle.answers.has(n));
-  const answer = rectangle.answers.get(state.show);
+  const answer = rectangle.answers.get(known[0]);
   const chip = make("button", {
     type: "button", className: "chip", "aria-label": `Select rectangle ${rectangle.name}`,
     "aria-pressed": String(rectangle === state.selected), onclick: () => select(rectangle),

@@ -1,0 +1,134 @@
+"""What the documentation shows: its commands and its Python are run, its tables reckoned again, its links followed.
+
+In README.md, docs/tutorial.md and docs/howto.md the `dqam` lines of blocks marked `sh`, and all `python` blocks, are
+run one after the other in an empty folder, with fewer trips. Blocks marked `bash` are only looked at: they take too
+long or need something that is not there.
+"""
+
+import math
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import pytest
+
+from dqam import cities
+from dqam.cli import cli
+from dqam.forecast import forecast
+from dqam.grid import Grid
+from dqam.publishing import Plan
+from tests.commands import run
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FEWER = {"20000": "400"}  # trips
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    page: Path
+    line: int
+    language: str
+    code: str
+
+    @property
+    def commands(self) -> list[tuple[list[str], int]]:
+        """The arguments of each `dqam` line, and the exit code that it should have."""
+        lines = [line for line in self.code.replace("\\\n", "").splitlines() if line.startswith("dqam ")]
+        codes = [re.search(r"# exit code (\d)", line) for line in lines]
+        arguments = [shlex.split(line, comments=True)[1:] for line in lines]
+        return [(words, int(code[1]) if code else 0) for words, code in zip(arguments, codes, strict=True)]
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    text = page.read_text(encoding="utf-8")
+    for found in FENCE.finditer(text):
+        yield Block(page, text.count("\n", 0, found.start()) + 1, found[1], found[2])
+
+
+def table(page: Path, header: str) -> list[list[str]]:
+    """The rows below the header of a table."""
+    lines = page.read_text(encoding="utf-8").partition(header)[2].splitlines()[2:]
+    end = next(i for i, line in enumerate(lines) if not line.startswith("|"))
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[:end]]
+
+
+@pytest.mark.parametrize("pages", [["README.md"], ["docs/tutorial.md", "docs/howto.md"]], ids=["readme", "docs"])
+def test_what_is_shown_runs(pages: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DQAM_LEDGER", str(tmp_path / "ledger.db"))
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    for name in pages:
+        shared: dict[str, object] = {}
+        for block in blocks(ROOT / name):
+            if block.language == "sh":
+                for arguments, code in block.commands:
+                    if arguments[0] != "serve":
+                        done = run(*(FEWER.get(word, word) for word in arguments))
+                        assert done.returncode == code, f"{name}:{block.line}: {arguments}: {done.stdout}{done.stderr}"
+            elif block.language == "python":
+                program = compile("\n" * block.line + block.code, str(block.page), "exec")
+                try:
+                    exec(program, {} if name == "docs/howto.md" else shared)
+                except ModuleNotFoundError as error:
+                    if str(error.name).startswith("dqam"):  # others are extras
+                        raise
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_exist_with_these_options(page: Path) -> None:
+    for block in blocks(page):
+        if block.language in ("sh", "bash"):
+            for arguments, _ in block.commands:
+                command: click.Command = cli
+                while isinstance(command, click.Group) and arguments and arguments[0] in command.commands:
+                    command, arguments = command.commands[arguments[0]], arguments[1:]
+                assert command is not cli, f"{page.name}:{block.line}: {arguments}"
+                if arguments != ["--help"]:
+                    command.make_context(command.name, list(arguments))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"https?://", target):
+            continue
+        path, _, anchor = target.partition("#")
+        there = page.parent / path if path else page
+        assert there.exists(), target
+        if anchor:
+            titles = re.findall(r"^#+ (.*)$", there.read_text(encoding="utf-8"), re.MULTILINE)
+            slugs = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+            assert anchor in slugs, target
+
+
+def test_pictures_are_small_and_shown() -> None:
+    words = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for picture in (ROOT / "docs" / "pictures").iterdir():
+        assert picture.stat().st_size < 250_000, picture.name
+        assert f"pictures/{picture.name})" in words, picture.name
+
+
+def test_what_epsilon_means() -> None:
+    rows = table(ROOT / "docs" / "choosing.md", "| epsilon | odds change by at most | 1 % sure before | 10 % | 50 % |")
+    assert [row[0] for row in rows] == ["0.1", "0.5", "1", "2", "4"]
+    for epsilon, odds, *after in rows:
+        factor = math.exp(float(epsilon))
+        assert odds == f"{factor:.3g} times"
+        assert after == [f"{p * factor / (1 - p + p * factor) * 100:.1f} %" for p in (0.01, 0.1, 0.5)]
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1"])
+def test_how_good_a_map_of_a_thousand_trips_is(epsilon: str) -> None:
+    rows = table(ROOT / "docs" / "choosing.md", "| trips | epsilon | up to 1 % of the map | 1 to 10 % | 10 to 30 % |")
+    (shown,) = (row[2:] for row in rows if row[:2] == ["1,000", epsilon])
+    errors = forecast(Plan.of(Grid.over(cities.BOUNDS, 8), epsilon), 1_000).errors
+    for text, row in zip(shown, errors, strict=True):
+        assert abs(float(text.removesuffix(" %")) - 100 * row.off / row.answer) < 1.5  # sums differ between machines
