@@ -59,6 +59,9 @@ def test_publish_query_export_report(trips: Path, tmp_path: Path, ledger: Path) 
     for name in ("cells.csv", "cells.parquet", "cells.tif"):
         assert run("export", map_, "-o", tmp_path / name).returncode == 0
         assert (tmp_path / name).stat().st_size
+    again = run("export", map_, "-o", tmp_path / "cells.csv")
+    assert (again.returncode, "--overwrite" in again.stderr) == (2, True)
+    assert run("export", map_, "-o", tmp_path / "cells.csv", "--overwrite").returncode == 0
     page = run("report", map_)
     assert page.stdout.split() == [str(tmp_path / "map.html")]
     assert "A city" in (tmp_path / "map.html").read_text()

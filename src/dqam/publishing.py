@@ -88,7 +88,9 @@ def publish(
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     if not isinstance(trips, Trips):
         trips = (trips if isinstance(trips, Source) else read(trips)).trips()
-    return carry_out(plan, trips, name, book, total)[0]
+    release, spent = carry_out(plan, trips, name, book, total)
+    book.saved(spent.id)
+    return release
 
 
 def carry_out(

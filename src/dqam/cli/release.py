@@ -32,6 +32,8 @@ LEDGER = click.option(
     help="Where spent budgets are kept: a file, or postgresql://... By default $DQAM_LEDGER, else your own.",
 )
 
+OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace the output if there is one.")
+
 
 @click.command()
 @reads_trips
@@ -55,7 +57,7 @@ LEDGER = click.option(
 @LEDGER
 @click.option("--plan", "only_plan", is_flag=True, help="Show budget and expected error; read no trip, spend nothing.")
 @click.option("--expect", type=click.IntRange(1, 2**31), metavar="TRIPS", help="For --plan: about how many trips.")
-@click.option("--overwrite", is_flag=True, help="Replace the output if there is one.")
+@OVERWRITE
 @json_option
 def publish(
     source: Source,
@@ -102,8 +104,7 @@ def publish(
         )
     if output is None:
         raise InputError("Give the file to write, -o OUT.nc, or --plan to see what would be spent.")
-    if output.exists() and not overwrite:
-        raise InputError(f"{output} exists; give another name, or --overwrite to replace it.")
+    _refuse_to_replace(output, overwrite)
     _check_room(writable(output), 40 * grid.rows * grid.columns + 2**22)
     name, book = data_set_name(source) if dataset is None else dataset, Ledger.open(ledger)
     trips = Trips.concat(list(watched(source, f"Reading {source.name}")))
@@ -131,6 +132,11 @@ def publish(
         soft_wrap=True,
     )
     say_notes(source)
+
+
+def _refuse_to_replace(output: Path, overwrite: bool) -> None:
+    if output.exists() and not overwrite:
+        raise InputError(f"{output} exists; give another name, or --overwrite to replace it.")
 
 
 def _check_room(target: Path, size: int) -> None:
@@ -275,7 +281,8 @@ def query(
 @RELEASE
 @click.option("--output", "-o", type=PATH, required=True, help="A .tif, .parquet or .csv file.")
 @click.option("--side", type=click.IntRange(1, 4096), help="About so many blocks a side instead of all cells.")
-def export(release: Path, output: Path, side: int | None) -> None:
+@OVERWRITE
+def export(release: Path, output: Path, side: int | None, overwrite: bool) -> None:
     """Write the cells of a RELEASE for other tools: GeoTIFF, GeoParquet or CSV, with intervals.
 
     Cells do not add up: a trip through two of them counts in both. For an area ask `dqam query`.
@@ -288,6 +295,7 @@ def export(release: Path, output: Path, side: int | None) -> None:
     from dqam.release.export import export as write
 
     writable(output, release)
+    _refuse_to_replace(output, overwrite)
     write(dqam.open(release), output, side)
     answers.print(str(output), markup=False, soft_wrap=True)
 
@@ -295,7 +303,8 @@ def export(release: Path, output: Path, side: int | None) -> None:
 @click.command()
 @RELEASE
 @click.option("--output", "-o", type=PATH, help="The page to write; the release's name with .html if not given.")
-def report(release: Path, output: Path | None) -> None:
+@OVERWRITE
+def report(release: Path, output: Path | None, overwrite: bool) -> None:
     """Write one HTML page that explains a RELEASE: map, promise, budget, error to expect, how to query.
 
     \b
@@ -305,6 +314,7 @@ def report(release: Path, output: Path | None) -> None:
 
     target = output or release.with_suffix(".html")
     writable(target, release)
+    _refuse_to_replace(target, overwrite)
     page = dqam.open(release).report()
     with replacing(target) as temporary:
         temporary.write_text(page, encoding="utf-8")

@@ -118,8 +118,8 @@ class Source:
         if isinstance(self._table, Trips) or columns.polyline or columns.trip or not columns.person:
             return []
         return [
-            f"{self.name} has no trip ids: all points of a {columns.person} are one trip. Name the trips "
-            "(--column trip=NAME), or cut where the GPS was silent (--max-gap 30min)."
+            f"{self.name} has no trip ids: all points of a {columns.person} are one trip. Name the trips, "
+            "--column trip=NAME, if a column has them."
         ]
 
     def __iter__(self) -> Iterator[Trips]:
