@@ -25,7 +25,7 @@ from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing import Plan
 from dqam.rectangles import Snapped, random_rectangles
-from dqam.release.file import open_release
+from dqam.release.reading import open_release
 from dqam.release.release import Release
 from dqam.walks import walk
 

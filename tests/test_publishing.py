@@ -13,11 +13,13 @@ from dqam import cities, publishing
 from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.mechanisms import MECHANISMS
-from dqam.privacy.budget import BudgetError, Unit
+from dqam.privacy.budget import Budget, BudgetError, Unit
+from dqam.privacy.curator import Curator
 from dqam.privacy.ledger import Ledger
 from dqam.privacy.noise import OpenDPNoise
 from dqam.publishing import Plan, data_set_name, publish
 from dqam.trips import Trips
+from dqam.walks import walk
 
 GRID = Grid.over(cities.BOUNDS, 4)
 (TRIPS,) = cities.city_trips(400, 0)
@@ -83,6 +85,10 @@ def test_what_is_not_paid_draws_no_noise(ledger: Ledger, monkeypatch: pytest.Mon
         ({"unit": "person", "max_trips": 0}, "at least one trip"),
         ({"max_trips": 3}, "a trip with itself"),
         ({"gap": "long"}, "gap is a number"),
+        ({"title": ""}, "a line of 1 to 200"),
+        ({"title": "two\nlines"}, "a line of 1 to 200"),
+        ({"title": "half a \udcff"}, "a line of 1 to 200"),
+        ({"grid": Grid(cities.BOUNDS, 4, 4, "+proj=longlat +datum=WGS84")}, "a code such as EPSG"),
         ({"queries": [(5, 5, 6, 6)]}, "does not meet"),
         ({"queries": np.zeros((0, 4))}, "at least one query"),
         ({"dataset": None}, "Give the data set a name"),
@@ -110,6 +116,15 @@ def test_a_person_counts_with_few_trips(ledger: Ledger) -> None:
     assert release.provenance.unit == Unit.person(2)
     assert release.trips.value < 10
     assert "one person (at most 2 trips)" in release.provenance.promise
+
+
+def test_a_plan_fits_its_curator() -> None:
+    plan = Plan.of(GRID, 1, unit="person")
+    for grid, unit in ((GRID, Unit.trip()), (Grid.over(cities.BOUNDS, 3), Unit.trip())):
+        curator = Curator(walk(TRIPS, grid), Budget(1), OpenDPNoise(), unit)
+        with pytest.raises(InputError, match="another grid or unit"):
+            plan.release(curator, "id")
+        assert not curator.spent
 
 
 def test_the_queries_are_those_given() -> None:

@@ -15,7 +15,7 @@ if _TYPE_CHECKING:
     from dqam.errors import InputError
     from dqam.grid import Grid
     from dqam.publishing import publish
-    from dqam.release.file import open_release as open
+    from dqam.release.reading import open_release as open
     from dqam.release.release import Release
     from dqam.sources import read
 
@@ -26,7 +26,7 @@ _HOMES = {
     "Grid": ("dqam.grid", "Grid"),
     "InputError": ("dqam.errors", "InputError"),
     "Release": ("dqam.release.release", "Release"),
-    "open": ("dqam.release.file", "open_release"),
+    "open": ("dqam.release.reading", "open_release"),
     "publish": ("dqam.publishing", "publish"),
     "read": ("dqam.sources", "read"),
 }

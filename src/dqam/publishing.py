@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.histogram import SpatialHistogram
-from dqam.mechanisms import make
+from dqam.mechanisms import Mechanism, make
 from dqam.mechanisms.doubt import Doubt, doubt
 from dqam.mechanisms.flux import Flux
 from dqam.privacy.budget import Budget, Number, Unit, parse_epsilon
@@ -28,13 +28,14 @@ from dqam.privacy.curator import Curator
 from dqam.privacy.ledger import Ledger, Spent
 from dqam.privacy.noise import OpenDPNoise
 from dqam.rectangles import Snapped, random_rectangles, snap
-from dqam.release.release import Provenance, Release
+from dqam.release.release import Provenance, Release, check_crs
 from dqam.sources import Source, read
 from dqam.trips import Trips
 from dqam.walks import Gap, lay
 
 QUERIES = 16_000
 MAX_TRIPS = 10  # of a person, if not said
+LONGEST = 200  # characters of a title
 TITLE = "Distinct trips on a map"
 LIBRARIES = ("dqam", "numpy", "numba", "opendp", "pyproj")
 
@@ -151,6 +152,9 @@ class Plan:
     ) -> Plan:
         """A plan as `publish` is asked for it, checked."""
         make(mechanism)
+        check_crs(grid.crs)
+        if not isinstance(title, str) or not title.isprintable() or not 0 < len(title) <= LONGEST:
+            raise InputError(f"A title is a line of 1 to {LONGEST} characters; got {title!r:.60}.")
         whose = Unit(unit, max_trips if max_trips is not None else MAX_TRIPS if unit == "person" else 1)
         if queries is None:
             cells = random_rectangles(grid, QUERIES, np.random.default_rng(0))
@@ -165,14 +169,15 @@ class Plan:
 
     def release(self, curator: Curator, publication: str) -> Release:
         """Ask the curator all that the mechanism wants to know, for all of its budget."""
+        if curator.grid != self.grid or curator.unit != self.unit:
+            raise InputError("The curator has another grid or unit than the plan.")
         histogram, doubted = self._synthesize(curator)
-        mechanism = make(self.mechanism)
         provenance = Provenance(
             id=publication,
             title=self.title,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             mechanism=self.mechanism,
-            parameters=asdict(mechanism),  # type: ignore[call-overload]
+            parameters=parameters_of(make(self.mechanism)),
             epsilon=curator.spent,
             unit=self.unit,
             queries=self.queries_in_words,
@@ -189,3 +194,9 @@ class Plan:
             estimate = mechanism.estimate(curator, self.queries, curator.budget)
             return estimate.histogram, doubt(estimate)
         return mechanism.synthesize(curator, self.queries, curator.budget), None
+
+
+def parameters_of(mechanism: Mechanism) -> dict[str, Any]:
+    """The parameters of a mechanism as plain values."""
+    found = asdict(mechanism)  # type: ignore[call-overload]
+    return {name: str(value) if isinstance(value, Fraction) else value for name, value in found.items()}

@@ -1,12 +1,15 @@
 """The file of a release: all comes back, other programs read it, and nothing else is taken for one."""
 
 import hashlib
+import io
 import json
 import os
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ import dqam
 from dqam.errors import InputError
 from dqam.files import write_whole
 from dqam.grid import Grid
+from dqam.mechanisms import MECHANISMS
 from dqam.release.file import SEAL, SEAL_SIZE
 from dqam.release.release import Release
 from tests.release.cases import HERE, as_if_private, seeded, strolls
@@ -45,6 +49,13 @@ def test_all_comes_back(make: Callable[[], Release], tmp_path: Path) -> None:
     ours, theirs = again.blocks(), release.blocks()
     np.testing.assert_array_equal([ours.value, ours.low, ours.high], [theirs.value, theirs.low, theirs.high])
     assert os.listdir(tmp_path) == ["map.nc"]
+
+
+@pytest.mark.parametrize("mechanism", [name for name, row in MECHANISMS.items() if row.publishable])
+def test_every_mechanism_can_be_saved(mechanism: str, tmp_path: Path) -> None:
+    release = seeded(Grid(HERE, 4, 4), mechanism, trips=strolls(HERE))
+    release.save(tmp_path / "map.nc")
+    assert dqam.open(tmp_path / "map.nc").provenance == release.provenance
 
 
 def test_others_read_it_at_the_right_place(tmp_path: Path) -> None:
@@ -138,6 +149,17 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "no crs": lambda facts: facts["grid"].update(crs="EPSG:nothing"),
     "errors below 0": lambda facts: facts["doubt"].update(model=-1.0),
     "errors in words": lambda facts: facts["doubt"].update(noise="much"),
+    "perhaps private": lambda facts: facts.update(private="no"),
+    "a form that is true": lambda facts: facts.update(schema=True),
+    "a form before the first": lambda facts: facts.update(schema=0),
+    "a title in parts": lambda facts: facts.update(title=["a", "b"]),
+    "a mechanism without proof": lambda facts: facts.update(mechanism="dqam-printed"),
+    "a sensitivity below 0": lambda facts: facts["ledger"][0].update(sensitivity=-1),
+    "a huge sensitivity": lambda facts: facts["ledger"][0].update(sensitivity=10**400),
+    "a huge scale": lambda facts: facts["ledger"][0].update(scale="9" * 101),
+    "a crs that names a file": lambda facts: facts["grid"].update(crs="+init=/etc/passwd:x"),
+    "another that does": lambda facts: facts["grid"].update(crs="+proj=merc +nadgrids=/dev/null"),
+    "a key that moves the cursor": lambda facts: facts.update({"\x1b[2J": 1}),
     "an endless scale": lambda facts: facts["ledger"][0].update(scale="1e999999999"),
     "an odd scale": lambda facts: facts["ledger"][0].update(scale="1/0"),
 }
@@ -149,7 +171,7 @@ def test_what_does_not_fit_is_refused_though_sealed(change: Callable[[dict[str, 
     facts = json.loads(dataset.attrs["dqam"])
     change(facts)
     dataset.attrs["dqam"] = json.dumps(facts)
-    (tmp_path / "map.nc").write_bytes(sealed(bytes(dataset.to_netcdf(engine="netcdf4"))))
+    (tmp_path / "map.nc").write_bytes(sealed(bytes(dataset.to_netcdf(engine="h5netcdf"))))
     with pytest.raises(InputError, match="map.nc"):
         dqam.open(tmp_path / "map.nc")
 
@@ -171,8 +193,86 @@ def test_numbers_that_do_not_fit_are_refused(
     change: Callable[[xarray.Dataset], xarray.Dataset], tmp_path: Path
 ) -> None:
     dataset = change(seeded().to_xarray())
-    (tmp_path / "map.nc").write_bytes(sealed(bytes(dataset.to_netcdf(engine="netcdf4"))))
+    (tmp_path / "map.nc").write_bytes(sealed(bytes(dataset.to_netcdf(engine="h5netcdf"))))
     with pytest.raises(InputError, match="map.nc"):
+        dqam.open(tmp_path / "map.nc")
+
+
+def put_in(path: Path, change: Callable[[h5py.File], object]) -> None:
+    """Change the numbers of a release, and seal it again."""
+    body = io.BytesIO(path.read_bytes()[:-SEAL_SIZE])
+    with h5py.File(body, "r+") as file:
+        change(file)
+    path.write_bytes(sealed(body.getvalue()))
+
+
+def outside(file: h5py.File, folder: Path) -> None:
+    del file["trips"]
+    file.create_dataset("trips", (32, 32), "f8", external=[(str(folder / "secret"), 0, h5py.h5f.UNLIMITED)])
+
+
+def virtual(file: h5py.File, folder: Path) -> None:
+    with h5py.File(folder / "other.h5", "w") as other:
+        other["x"] = np.zeros((32, 32))
+    layout = h5py.VirtualLayout((32, 32), "f8")
+    layout[:] = h5py.VirtualSource(str(folder / "other.h5"), "x", (32, 32))
+    del file["trips"]
+    file.create_virtual_dataset("trips", layout)
+
+
+def linked(file: h5py.File, folder: Path) -> None:
+    del file["trips"]
+    file["trips"] = h5py.ExternalLink(str(folder / "other.h5"), "x")
+
+
+def soft(file: h5py.File, folder: Path) -> None:
+    file["kept"] = file["trips"]
+    del file["trips"]
+    file["trips"] = h5py.SoftLink("/kept")
+
+
+def huge(file: h5py.File, folder: Path) -> None:
+    del file["moved"]
+    file.create_dataset("moved", (200_000, 200_000), "f8", chunks=(1000, 1000))
+
+
+def huge_lattice(file: h5py.File, folder: Path) -> None:
+    del file["lattice_east"]
+    file.create_dataset("lattice_east", (10**12,), "i8", chunks=(1000,))
+
+
+def too_large(file: h5py.File, folder: Path) -> None:
+    file["vertical"][0, 0] = 1e300
+
+
+@pytest.mark.parametrize("change", [outside, virtual, linked, soft, huge, huge_lattice, too_large])
+def test_numbers_come_from_the_file_and_fit_the_grid(change: Callable[[h5py.File, Path], None], tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(bytes(32 * 32 * 8))
+    seeded().save(tmp_path / "map.nc")
+    put_in(tmp_path / "map.nc", lambda file: None)
+    dqam.open(tmp_path / "map.nc")  # so far all is well
+    put_in(tmp_path / "map.nc", lambda file: change(file, tmp_path))
+    tracemalloc.start()
+    with pytest.raises(InputError, match="map.nc is not a sound release"):
+        dqam.open(tmp_path / "map.nc")
+    assert tracemalloc.get_traced_memory()[1] < 2**26
+    tracemalloc.stop()
+
+
+def test_what_is_not_known_is_not_read(tmp_path: Path) -> None:
+    seeded().save(tmp_path / "map.nc")
+    put_in(tmp_path / "map.nc", lambda file: file.create_dataset("zz", (10**12,), "f8", chunks=(1000,)))
+    assert dqam.open(tmp_path / "map.nc").grid == seeded().grid
+
+
+def test_a_ledger_of_odd_fractions_is_refused_at_once(tmp_path: Path) -> None:
+    dataset = seeded(Grid(HERE, 4, 4), trips=strolls(HERE)).to_xarray()
+    facts = json.loads(dataset.attrs["dqam"])
+    entry = facts["ledger"][0]
+    facts["ledger"] = [{**entry, "epsilon": f"1/{10**100 + i}"} for i in range(9_000)]
+    dataset.attrs["dqam"] = json.dumps(facts)
+    (tmp_path / "map.nc").write_bytes(sealed(bytes(dataset.to_netcdf(engine="h5netcdf"))))
+    with pytest.raises(InputError, match="too odd"):
         dqam.open(tmp_path / "map.nc")
 
 

@@ -17,7 +17,7 @@ from dqam.cli.terminal import SHOWN, answers, json_option, plain, print_json, sa
 from dqam.errors import InputError
 from dqam.files import replacing, writable
 from dqam.grid import Grid
-from dqam.privacy.budget import BudgetError, parse_epsilon
+from dqam.privacy.budget import BudgetError, parse_epsilon, spell
 from dqam.rectangles import HEADER, read_rectangles, snap
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def publish(
     publication of a data set spends its whole budget, unless --total leaves more for later. Bounds, queries, title and
     all options are public: never take them from the trips.
     """
-    from dqam.privacy.ledger import Ledger, spell
+    from dqam.privacy.ledger import Ledger
     from dqam.publishing import TITLE, Plan, carry_out, data_set_name
     from dqam.trips import Trips
 
@@ -155,7 +155,6 @@ def _middle(grid: Grid) -> tuple[float, ...]:
 def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
     """What would be spent on what, and how far answers would be off."""
     from dqam.forecast import forecast
-    from dqam.privacy.ledger import spell
 
     with words.status("Trying the plan on a made-up city"):
         forecasts = [forecast(plan, size) for size in sizes]
@@ -359,7 +358,7 @@ def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
       dqam ledger total taxis 3                allow 3 in all: more than before weakens the promise
       dqam ledger --ledger postgresql://user@host/database
     """
-    from dqam.privacy.ledger import Ledger, spell
+    from dqam.privacy.ledger import Ledger
 
     context.obj = Ledger.open(ledger)
     if context.invoked_subcommand:
@@ -416,8 +415,6 @@ def total(book: Any, name: str, epsilon: str) -> None:
     """Set what may be spent in all on the data set NAME. The change stays on record."""
     book.set_total(name, epsilon)
     (account,) = book.history(name)
-    from dqam.privacy.ledger import spell
-
     answers.print(f"{account.name}: {spell(account.left)} of {spell(account.total)} left", markup=False)
 
 

@@ -69,8 +69,10 @@ def parse_epsilon(value: Number) -> Fraction:
     try:
         if isinstance(value, float):
             epsilon = Fraction(repr(float(value)))
-        elif isinstance(value, str) and "/" not in value and not 0 < float(value) < math.inf:
+        elif isinstance(value, str) and (("/" not in value and not 0 < float(value) < math.inf) or "_" in value):
             epsilon = Fraction(0)  # also what would take forever to write out, such as 1e-999999999
+        elif isinstance(value, bool):
+            epsilon = Fraction(0)
         else:
             epsilon = Fraction(int(value)) if isinstance(value, Integral) else Fraction(value)
     except (ValueError, TypeError, ZeroDivisionError, OverflowError):
@@ -117,8 +119,8 @@ class Budget:
         with self._lock:
             if asked > self.left:
                 raise BudgetError(
-                    f"{self.name}: {_spell(asked)} of epsilon was asked and {_spell(self.left)} of "
-                    f"{_spell(self.epsilon)} is left; ask for less."
+                    f"{self.name}: {spell(asked)} of epsilon was asked and {spell(self.left)} of "
+                    f"{spell(self.epsilon)} is left; ask for less."
                 )
             self._spent += asked
 
@@ -134,10 +136,16 @@ class Budget:
         return [Budget(left * weight / total, f"{self.name}/{name}", self.root) for name, weight in weights.items()]
 
     def __repr__(self) -> str:
-        return f"Budget({self.name!r}, {_spell(self.left)} of {_spell(self.epsilon)} left)"
+        return f"Budget({self.name!r}, {spell(self.left)} of {spell(self.epsilon)} left)"
 
 
-def _spell(epsilon: Fraction) -> str:
-    """A fraction as a decimal; with all its digits where few would hide that it is not another number."""
-    value = float(epsilon)
-    return f"{value:.6g}" if math.isclose(value, float(f"{value:.6g}"), rel_tol=1e-15) else f"{value!r}"
+def spell(epsilon: Fraction) -> str:
+    """An epsilon as a user would write it: exact, unless that takes very many digits.
+
+    >>> spell(Fraction(1, 10)), spell(Fraction(2)), spell(Fraction(2, 3)), spell(Fraction(1, 10**40) + 1)
+    ('0.1', '2', '2/3', 'about 1')
+    """
+    text = repr(float(epsilon)).removesuffix(".0")
+    if Fraction(text) == epsilon:
+        return text
+    return str(epsilon) if epsilon.denominator < 10**30 else f"about {float(epsilon):.6g}"

@@ -41,7 +41,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from dqam.errors import InputError
-from dqam.privacy.budget import BudgetError, Number, Unit, parse_epsilon
+from dqam.privacy.budget import BudgetError, Number, Unit, parse_epsilon, spell
 
 VERSION = 1  # of the tables
 WAIT = 60  # seconds for others to finish their transactions
@@ -393,18 +393,6 @@ class Ledger:
             else "see that the server runs and that you may read and write there"
         )
         return InputError(f"The ledger {self._place} can not be used ({reason}); {way_out}.")
-
-
-def spell(epsilon: Fraction) -> str:
-    """An epsilon as a user would write it: exact, unless that takes very many digits.
-
-    >>> spell(Fraction(1, 10)), spell(Fraction(2)), spell(Fraction(2, 3)), spell(Fraction(1, 10**40) + 1)
-    ('0.1', '2', '2/3', 'about 1')
-    """
-    text = repr(float(epsilon)).removesuffix(".0")
-    if Fraction(text) == epsilon:
-        return text
-    return str(epsilon) if epsilon.denominator < 10**30 else f"about {float(epsilon):.6g}"
 
 
 def _locate(where: str | os.PathLike[str]) -> URL:

@@ -6,6 +6,7 @@ All in it was charged or public from the start, so that everything one can do wi
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +20,7 @@ from dqam.grid import Grid
 from dqam.histogram import SpatialHistogram
 from dqam.mechanisms.doubt import Doubt
 from dqam.partition.lattice import Lattice
-from dqam.privacy.budget import Neighbours, Unit
+from dqam.privacy.budget import Neighbours, Unit, spell
 from dqam.privacy.curator import Entry
 from dqam.rectangles import Snapped, snap
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.9
+FINEST = 10**400  # denominator that epsilons may add up to
+CODE = re.compile(r"(EPSG|ESRI|OGC):\w{1,20}", re.ASCII)
 MOST_BLOCKS = 1 << 20  # that a table of cells may have
 
 
@@ -100,7 +103,11 @@ class Provenance:
     neighbours: Neighbours = Neighbours.ADD_OR_REMOVE_ONE_UNIT
 
     def __post_init__(self) -> None:
-        paid = sum((entry.epsilon for entry in self.ledger), Fraction(0))
+        paid = Fraction(0)
+        for entry in self.ledger:
+            paid += entry.epsilon
+            if paid.denominator > FINEST:
+                raise InputError("The entries of the ledger are too odd fractions to be added up.")
         if paid != self.epsilon:
             raise InputError(f"The entries of the ledger add up to {paid}, and the release says {self.epsilon}.")
 
@@ -110,7 +117,12 @@ class Provenance:
         if not self.private:
             return "NOT PRIVATE: made with noise from a seed, for tests and experiments."
         whose = "one trip" if self.unit.name == "trip" else f"one person (at most {self.unit.max_trips} trips)"
-        return f"Differentially private for {whose}, epsilon = {float(self.epsilon):g}."
+        return f"Differentially private for {whose}, epsilon = {spell(self.epsilon)}."
+
+    @property
+    def counted(self) -> str:
+        """What of the trips is counted, where that is not all: for whoever reads the numbers."""
+        return "" if self.unit.name == "trip" else f"of trips kept, at most {self.unit.max_trips} of each person"
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +245,12 @@ class Release:
         return (
             f"<Release {self.provenance.title!r}, {self.provenance.mechanism}: {self.provenance.promise} {self.grid}>"
         )
+
+
+def check_crs(crs: str) -> None:
+    """Only codes of authorities go into a release: other ways to write a CRS can name files of whoever opens it."""
+    if not isinstance(crs, str) or not CODE.fullmatch(crs):
+        raise InputError(f"The CRS of a release is a code such as EPSG:28355; got {str(crs)[:60]!r}.")
 
 
 def _sides(rectangles: Any) -> Floats:
