@@ -93,10 +93,12 @@ class Grid:
                 f"Bounds in degrees lie within -180..180 and -90..90; got {_spell(bounds)}. "
                 "Give the CRS too if they are in other units."
             )
-        for name, count in (("rows", self.rows), ("columns", self.columns)):
+        for name, count, width in (("rows", self.rows, north - south), ("columns", self.columns, east - west)):
             object.__setattr__(self, name, operator.index(count))
             if not 1 <= count <= MAX_SIDE:
                 raise InputError(f"A grid has 1 to {MAX_SIDE} {name}; got {count}.")
+            if width / count < 1000 * np.spacing(max(map(abs, bounds))):
+                raise InputError(f"Bounds are too close together for {count} {name}; got {_spell(bounds)}.")
 
     @classmethod
     def over(cls, bounds: Bounds, resolution: int = 8, crs: str = DEGREES) -> Grid:

@@ -114,7 +114,8 @@ def data_set_name(trips: Any) -> str:
         trips = trips.path
     if not isinstance(trips, str | os.PathLike):
         raise InputError("Give the data set a name, dataset='...': all that is published of it is added up under it.")
-    return Path(trips).name.partition(".")[0] or Path(trips).name
+    name = Path(trips).resolve().name  # what links lead to: one file has one name
+    return name.partition(".")[0] or name
 
 
 @dataclass(frozen=True, eq=False)

@@ -164,7 +164,7 @@ def test_refusals(ledger: Ledger) -> None:
     for bad in (0, -1, "much", float("nan")):
         with pytest.raises(InputError, match="above 0"):
             spend(ledger, "my town", bad)
-    for long in ("1e-200", "1e5000", Fraction(1, 3**300)):
+    for long in ("1e-200", "1e200", Fraction(1, 3**300)):
         with pytest.raises(InputError, match="100 digits"):
             spend(ledger, "my town", long)
     assert account(ledger, "my town").left == Fraction(2, 3)
@@ -195,6 +195,8 @@ def test_bad_names(tmp_path: Path, name: str) -> None:
 def test_good_names(ledger: Ledger, name: str) -> None:
     spend(ledger, f" {name}", 1, 3)
     spend(ledger, unicodedata.normalize("NFD", name), 1)  # the same name
+    with pytest.raises(BudgetError):
+        spend(ledger, f"{name.upper()}\u200b", 2)
     assert account(ledger, name).left == 1
 
 

@@ -28,7 +28,7 @@ def main() -> NoReturn:
     try:
         cli.main(prog_name="dqam", standalone_mode=False)
     except click.exceptions.Abort:
-        words.print("Stopped; nothing was written.")
+        words.print("Stopped; nothing was written. What `dqam publish` had charged stays spent: see `dqam ledger`.")
         sys.exit(130)
     except click.ClickException as error:
         error.show()

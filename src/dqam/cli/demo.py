@@ -80,7 +80,7 @@ def demo(output: Path, trips: int, seed: int) -> None:
         maps.draw(panels, grid, picture, note, "distinct trips through each cell")
     answers.print(maps.sketch(cells.value.reshape(grid.shape), grid), markup=False)
     answers.print(f"[bold]{plain(release.provenance.promise)}[/]")
-    table = Table("Distinct trips through", "Exact", "Published", "90% sure", box=None, padding=(0, 2, 0, 0))
+    table = Table("Distinct trips through", "Exact", "Published", "Range (90%)", box=None, padding=(0, 2, 0, 0))
     found = release.counts(places)
     for i, place in enumerate(PLACES):
         one = found[i]

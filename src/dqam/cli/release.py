@@ -17,7 +17,7 @@ from dqam.cli.terminal import SHOWN, answers, json_option, plain, print_json, sa
 from dqam.errors import InputError
 from dqam.files import replacing, writable
 from dqam.grid import Grid
-from dqam.privacy.budget import BudgetError, parse_epsilon, spell
+from dqam.privacy.budget import spell
 from dqam.rectangles import HEADER, read_rectangles, snap
 
 if TYPE_CHECKING:
@@ -98,15 +98,14 @@ def publish(
     if only_plan:
         _show_plan(plan, (expect,) if expect else MADE_UP, as_json)
         return
-    if total is not None and parse_epsilon(total) < plan.epsilon:
-        raise BudgetError(
-            f"A total of {total} does not cover an epsilon of {epsilon}; ask for less, or raise the total."
-        )
     if output is None:
         raise InputError("Give the file to write, -o OUT.nc, or --plan to see what would be spent.")
     _refuse_to_replace(output, overwrite)
     _check_room(writable(output), 40 * grid.rows * grid.columns + 2**22)
     name, book = data_set_name(source) if dataset is None else dataset, Ledger.open(ledger)
+    if book.begun:
+        begun = f"A new ledger was begun: {book.place}. If there was one before, stop and bring it back."
+        words.print(begun, markup=False, soft_wrap=True)
     trips = Trips.concat(list(watched(source, f"Reading {source.name}")))
     with words.status(f"Publishing with {mechanism}"):
         release, spent = carry_out(plan, trips, name, book, total)
@@ -118,7 +117,8 @@ def publish(
         print_json({**facts, **paid, "trips": release.trips.value})
         return
     answers.print(f"[bold]{plain(release.provenance.promise)}[/]")
-    answers.print(f"{release.trips} trips on {grid}", markup=False, soft_wrap=True)
+    counted = release.provenance.counted and f" ({release.provenance.counted})"
+    answers.print(f"{release.trips} trips{counted} on {grid}", markup=False, soft_wrap=True)
     answers.print(f"  saved: {output}", markup=False, soft_wrap=True)
     answers.print(
         f" budget: {spell(spent.epsilon)} spent on {spent.data_set}, {spell(spent.left)} of {spell(spent.total)} left",
@@ -242,7 +242,8 @@ def query(
     if output:
         with replacing(output) as temporary, temporary.open("w", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow([*HEADER, "trips", "low", "high", "grown", "cut"])
+            named = "trips" if opened.provenance.private else "trips_not_private"
+            writer.writerow([*HEADER, named, "low", "high", "grown", "cut"])
             rows = zip(
                 asked.asked.tolist(), *lists.values(), asked.grown.astype(int), asked.cut.astype(int), strict=True
             )
@@ -255,6 +256,7 @@ def query(
                 "high": lists["high"],
                 "confidence": confidence,
                 "private": opened.provenance.private,
+                "counted": opened.provenance.counted or "all trips",
                 "asked": asked.asked.tolist(),
                 "rectangles": asked.bounds.tolist(),
                 "grown": asked.grown.tolist(),
@@ -263,13 +265,15 @@ def query(
         )
         return
     answers.print(f"[bold]{plain(opened.provenance.promise)}[/]")
-    answers.print(f"Distinct trips, estimated; {asked}.")
-    table = Table(*(name.capitalize() for name in HEADER), "Trips", f"{confidence:.0%} sure")
+    counted = opened.provenance.counted and f", {opened.provenance.counted}"
+    answers.print(f"Distinct trips{counted}, estimated; {asked}.")
+    table = Table(*(name.capitalize() for name in HEADER), "Trips", f"Range ({confidence:.0%})")
     for i in range(min(len(found), SHOWN)):
         one = found[i]
         sure = "no interval" if math.isnan(one.low) else f"{one.low:,.0f} to {one.high:,.0f}"
         table.add_row(*(f"{side:.6f}" for side in asked.bounds[i]), f"{one.value:,.0f}", sure)
     answers.print(table)
+    answers.print(f"The true number should be in the range {confidence:.0%} of the time; for large areas less often.")
     if len(found) > SHOWN:
         answers.print(f"... and {len(found) - SHOWN:,} more{'' if output else '; save them with -o FILE'}")
     if output:

@@ -23,8 +23,8 @@ answers = Console(highlight=False)
 
 
 def plain(error: Exception | str) -> str:
-    """The words, with nothing in them taken as markup."""
-    return str(error).replace("[", r"\[")
+    """The words, with nothing in them taken as markup or by the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in str(error)).replace("[", r"\[")
 
 
 @contextmanager

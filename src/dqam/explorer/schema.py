@@ -19,7 +19,7 @@ CRS_MEANING = (
     "Of the four sides: an EPSG, ESRI or OGC code, or `grid` for that of the map. In degrees, west and east are "
     "longitudes, south and north latitudes."
 )
-CONFIDENCE_MEANING = "How often the true number should be between `low` and `high`."
+CONFIDENCE_MEANING = "How often the true number should be between `low` and `high`; for large rectangles less often."
 
 
 class Problem(BaseModel):
@@ -31,7 +31,9 @@ class Problem(BaseModel):
 class Interval(BaseModel):
     """An estimated number of distinct trips."""
 
-    value: float = Field(description="Estimated number of distinct trips.")
+    value: float = Field(
+        description="Estimated number of distinct trips; of those kept, where the unit of the release is a person."
+    )
     low: float | None = Field(description="The true number is hardly below; null where the mechanism can not tell.")
     high: float | None = Field(description="The true number is hardly above; null where the mechanism can not tell.")
 

@@ -150,6 +150,8 @@ class Ledger:
     Connections live as long as a transaction, so there is nothing to close and processes may fork.
     """
 
+    begun: bool = False  # whether it was made anew when it was opened
+
     def __init__(self, url: URL) -> None:
         self._lite = url.get_backend_name() == "sqlite"
         self._place = url.database or "" if self._lite else _shown(url)
@@ -179,6 +181,8 @@ class Ledger:
         """
         if where is None:
             where = os.environ.get("DQAM_LEDGER") or Path(click.get_app_dir("dqam"), "ledger.db")
+            if isinstance(where, str) and not URL_LIKE.match(where) and not Path(where).expanduser().is_absolute():
+                raise InputError(f"DQAM_LEDGER is {where!r}, another file in every folder; give the whole path.")
         ledger = cls(_locate(where))
         ledger._prepare()
         return ledger
@@ -236,6 +240,10 @@ class Ledger:
                         f"{name} has a total of {spell(whole)} in the ledger and {spell(given)} was given; "
                         f"leave the total out, or change it with `{_command(name, given)}`."
                     )
+            if asked > left and account is None:
+                raise BudgetError(
+                    f"{name}: a total of {spell(whole)} does not cover {spell(asked)}; give a larger one."
+                )
             if asked > left:
                 raise BudgetError(
                     f"{name}: {spell(asked)} of epsilon was asked and {spell(left)} of {spell(whole)} is left; ask for "
@@ -276,6 +284,11 @@ class Ledger:
             raise InputError(_unknown(name))
         return [account]
 
+    @property
+    def place(self) -> str:
+        """The file, or the address without its password."""
+        return self._place
+
     def __repr__(self) -> str:
         return f"Ledger({self._place!r})"
 
@@ -290,7 +303,10 @@ class Ledger:
                 ) from None
         with self._transaction(write=False, made=False) as connection:
             found = inspect(connection).has_table(VERSIONS.name)
+        self.begun = not found
         if not found:
+            if self._lite:
+                os.chmod(self._place, 0o600)  # it says when what was published of whom
             with self._transaction(made=False) as connection:
                 TABLES.create_all(connection)
                 if connection.execute(select(VERSIONS)).first() is None:
@@ -331,7 +347,10 @@ class Ledger:
                 "install a newer dqam."
             )
         if versions != [VERSION]:
-            raise InputError(f"The ledger {self._place} is damaged: it has no version; restore it from a backup.")
+            raise InputError(
+                f"The ledger {self._place} is damaged: it has no version; restore it from a backup, and enter what "
+                "was published since."
+            )
 
     def _account(self, connection: Connection, name: str) -> Account | None:
         return next(iter(self._accounts(connection, name)), None)
@@ -373,7 +392,7 @@ class Ledger:
         if not isinstance(text, str) or not FRACTION.fullmatch(text):
             raise InputError(
                 f"The ledger {self._place} is damaged: it has {text!r} where an epsilon such as '1/10' should be; "
-                "restore it from a backup."
+                "restore it from a backup, and enter what was published since."
             )
         return Fraction(text)
 
@@ -431,10 +450,15 @@ def _shown(url: URL) -> str:
 
 
 def _name(name: str) -> str:
-    """The name of a data set, the same for all ways to write its characters."""
+    """The name of a data set, the same for all that look alike: no name a little off may have a budget of its own.
+
+    >>> _name("  Taxis\u200b  OF\u00a02024 ")
+    'taxis of 2024'
+    """
     if not isinstance(name, str):
         raise InputError(f"The name of a data set is a text; got {name!r}.")
-    plain = unicodedata.normalize("NFC", name.strip())
+    seen = "".join(c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) != "Cf")
+    plain = unicodedata.normalize("NFKC", " ".join(part for part in seen.split(" ") if part).casefold())
     if not plain or len(plain) > LONGEST or any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in plain):
         start = plain if len(plain) <= 40 else plain[:40] + "..."
         raise InputError(f"The name of a data set has 1 to {LONGEST} characters that can be printed; got {start!r}.")

@@ -62,8 +62,9 @@ def promise(release: Release) -> str:
         f"<p><strong>{plain(provenance.promise)}</strong> Whoever sees this release, whatever else they know and "
         f"however much they compute, learns almost the same as if {what} had never been recorded.</p>\n"
         f"<p>&ldquo;Almost&rdquo; is what ε (epsilon) measures. At ε&nbsp;=&nbsp;{decimal(provenance.epsilon)} the "
-        f"odds that {what} is in the data change by a factor of at most e<sup>ε</sup> ≈ {_factor(epsilon)}, up or "
-        f"down. Who thought it as likely as not, 50&nbsp;%, can be at most {most} sure afterwards:</p>\n"
+        f"odds that {what} is in the data change by a factor of at most e<sup>ε</sup> ≈ {_factor(epsilon)}, up "
+        f"or down. Who thought it as likely as not, 50&nbsp;%, can be at most {most} sure afterwards, if what they "
+        "think of all others does not hang on it:</p>\n"
         + table(("How sure before", "Afterwards at least", "Afterwards at most"), rows)
         + weak
         + "<h3>In exact words</h3>\n"
@@ -107,7 +108,8 @@ def _hidden_trip(provenance: Provenance) -> str:
         rows.append((f"{count} trips", decimal(whole), _sure(0.5, float(whole))[1]))
     return (
         "<p>The unit is <strong>one trip</strong>, as the custodian's data have it. The release hides whether any one "
-        "trip is in the data, and where it went.</p>\n"
+        "trip is in the data. Where a trip went, to someone who knows that it is in the data, it hides with 2&nbsp;ε: "
+        "one trip goes, and another comes.</p>\n"
         "<p>It does not hide a person as well as that: <em>k</em> trips together are hidden with <em>k</em>&nbsp;ε "
         "only. For someone who goes the same way every day, count all these trips.</p>\n"
         + table(("A person with", "ε for all of them", "50&nbsp;% sure before, afterwards at most"), rows)
@@ -192,9 +194,9 @@ def budget(provenance: Provenance) -> str:
         f"numbers on this page come from these answers. The parts are exact fractions that add up to "
         f"ε&nbsp;=&nbsp;{whole}; a release where they do not is refused. {only}.</p>\n"
         + table(header, rows, foot=("All together", *([f"{count:,}"] if again else []), "", "", whole, percent(1)))
-        + f'<p class="note">Of a vector, the change is the sum over its numbers. Noise is discrete Laplace noise: half '
-        "of the time it is within 0.7 times its scale, in nine of ten cases within 2.3 times. Its scale is what one "
-        f"{unit} can change, divided by ε; twice that for a choice, and more for a grouping.</p>\n"
+        + f'<p class="note">Of a vector, the change is the sum over its numbers. Noise on numbers is discrete Laplace: '
+        "half of the time it is within 0.7 times its scale, in nine of ten cases within 2.3 times. Its scale is what "
+        f"one {unit} can change, divided by ε; twice that for a choice, and more for a grouping.</p>\n"
     )
 
 

@@ -613,12 +613,18 @@ async function changeTyped() {
   await move(rectangle, sides.map(Number));
 }
 
+/* What the numbers are of, for whoever reads them elsewhere. */
+function counted(release) {
+  const kept = release.unit.name === "trip" ? "all trips" : `trips kept, at most ${release.unit.max_trips} of each person`;
+  return release.private ? kept : `NOT PRIVATE: ${kept}`;
+}
+
 function csv() {
-  const head = ["rectangle", "release", ...SIDES, ...SIDES.map((name) => `answered_${name}`), "trips", "low", "high", "confidence"];
+  const head = ["rectangle", "release", ...SIDES, ...SIDES.map((name) => `answered_${name}`), "trips", "low", "high", "confidence", "counted"];
   const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const rows = state.rectangles.flatMap((one) => compared().filter((n) => one.answers.has(n)).map((n) => {
     const answer = one.answers.get(n);
-    return [one.name, quoted(state.releases[n].name), ...one.sides, ...answer.bounds, answer.value, answer.low ?? "", answer.high ?? "", answer.confidence];
+    return [one.name, quoted(state.releases[n].name), ...one.sides, ...answer.bounds, answer.value, answer.low ?? "", answer.high ?? "", answer.confidence, quoted(counted(state.releases[n]))];
   }));
   return [head, ...rows].map((row) => row.join(",")).join("\n") + "\n";
 }
@@ -649,7 +655,7 @@ function showRelease() {
   $("promise").textContent = release.promise.replace(" = ", "\u00a0=\u00a0");
   $("promise").className = release.private ? "promise" : "promise broken";
   const { value, low, high } = release.trips;
-  $("all-trips").textContent = `${whole(value)} trips in all${low === null ? "" : ` (${whole(low)} to ${whole(high)})`}.`;
+  $("all-trips").textContent = `${whole(value)} trips ${release.unit.name === "trip" ? "in all" : `kept, at most ${release.unit.max_trips} of each person`}${low === null ? "" : ` (${whole(low)} to ${whole(high)})`}.`;
   const open = seen.filter((one) => !one.private);
   $("banner").hidden = open.length === 0;
   $("banner").textContent = open.length ? `NOT PRIVATE: ${open.map((one) => one.name).join(" and ")} ${open.length > 1 ? "were" : "was"} made for tests and experiments. Do not publish.` : "";
@@ -722,7 +728,7 @@ function explain(release) {
   $("about-words").replaceChildren(
     make("p", {}, "A map of how many distinct trips went through any rectangle. A trip that passes twice is counted once, so parts do not add up to the whole."),
     make("p", {}, promise),
-    make("p", {}, "Every number is an estimate. The interval says where the true number is in about 9 of 10 cases. Rectangles are answered for whole cells; the dashed line shows which."),
+    make("p", {}, "Every number is an estimate. The interval says where the true number is in about 9 of 10 cases, for large rectangles less often. Rectangles are answered for whole cells; the dashed line shows which."),
     make("dl", {}, ...facts.flatMap(([name, words]) => [make("dt", {}, name), make("dd", {}, words)])));
 }
 
