@@ -39,13 +39,18 @@ def onto(sides: list[float], served: Served, n: int) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.name.lower())
-@pytest.mark.parametrize("name", OPERATIONS)
+CASES = [  # where there are no parameters, there is nothing to get wrong
+    pytest.param(name, mode, id=f"{name}-{mode.name.lower()}")
+    for name, (_, path, *_) in OPERATIONS.items()
+    for mode in GenerationMode
+    if mode is GenerationMode.POSITIVE or "{n}" in path
+]
+
+
+@pytest.mark.parametrize(("name", "mode"), CASES)
 def test_any_request(mixed: Served, name: str, mode: GenerationMode) -> None:
     method, path, examples, wanted = OPERATIONS[name]
     positive = mode is GenerationMode.POSITIVE
-    if not positive and "{n}" not in path:
-        pytest.skip("There is nothing to get wrong")
     operation = schemathesis.openapi.from_url(f"{mixed.address}/openapi.json")[path][method]
     seen: Counter[int] = Counter()
 
