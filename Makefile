@@ -7,6 +7,7 @@ BIN := .venv/bin
 .venv/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dqam needs Python 3.11 or newer: make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
+	@echo 'Installing into .venv; this takes a minute or two.'
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[plot,serve]"
 	touch $@
 

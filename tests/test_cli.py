@@ -115,7 +115,7 @@ def test_demo(tmp_path: Path) -> None:
     done = run("demo", "-n", "500", "-o", tmp_path / "demo")
     assert done.returncode == 0, done.stderr
     made = sorted(path.name for path in (tmp_path / "demo").iterdir())
-    assert made == ["city.nc", "city.parquet", "ledger.db", "map.png", "report.html"]
+    assert made == ["city.nc", "city.parquet", "demo-ledger.db", "map.png", "report.html"]
     assert "16,000 random rectangles" in done.stdout
     assert "Differentially private for one trip, epsilon = 1." in done.stdout
     release = dqam.open(tmp_path / "demo" / "city.nc")
@@ -225,16 +225,41 @@ def test_a_table_of_persons_alone_is_noted(tmp_path: Path) -> None:
     )
 
 
+def listen_to_signals() -> None:
+    """Whatever the process that runs the tests ignores."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_nothing_stays_when_the_command_is_ended(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from dqam.cli import main; main()", "generate", "city", "-n", "2000000"]
     for ending in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        process = subprocess.Popen([*command, "-o", str(tmp_path / "big.parquet")], stderr=subprocess.DEVNULL)
-        while not list(tmp_path.iterdir()):
-            assert process.poll() is None
-            time.sleep(0.05)
-        process.send_signal(ending)
-        assert process.wait(30) in (143, 129, 130)
+        process = subprocess.Popen(
+            [*command, "-o", str(tmp_path / "big.parquet")], stderr=subprocess.DEVNULL, preexec_fn=listen_to_signals
+        )
+        try:
+            while not list(tmp_path.iterdir()):
+                assert process.poll() is None
+                time.sleep(0.05)
+            process.send_signal(ending)
+            assert process.wait(30) in (143, 129, 130)
+        finally:
+            process.kill()
         assert list(tmp_path.iterdir()) == []
+
+
+def test_nohup_is_heard(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from dqam.cli import main; main()", "generate", "city", "-n", "60000"]
+    process = subprocess.Popen(
+        [*command, "-o", str(tmp_path / "big.parquet")],
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )
+    while not list(tmp_path.iterdir()):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(60) == 0
 
 
 def test_rectangles_are_asked_for_in_one_way(trips: Path) -> None:

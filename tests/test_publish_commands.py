@@ -14,6 +14,7 @@ import pytest
 
 import dqam
 from dqam import cities
+from dqam.cli.custodian import _saved
 from dqam.privacy.ledger import Ledger
 from tests.commands import run
 
@@ -92,7 +93,9 @@ def test_the_budget_is_refused_with_3(trips: Path, tmp_path: Path, ledger: Path)
 
 
 def test_the_ledger_is_shown(trips: Path, tmp_path: Path, ledger: Path) -> None:
-    assert "Nothing was published" in run("ledger", "--ledger", ledger).stdout
+    nothing = run("ledger", "--ledger", ledger)
+    assert (nothing.returncode, "There is no ledger" in nothing.stderr) == (2, True)
+    assert not ledger.exists()
     publish(trips, tmp_path / "one.nc", ledger, "--total", "2", "--dataset", "taxis [1]")
     shown = run("ledger", "--ledger", ledger)
     assert "taxis [1], for one trip" in shown.stdout
@@ -112,7 +115,7 @@ def test_a_plan_spends_nothing_and_writes_nothing(trips: Path, tmp_path: Path, l
     done = run("publish", trips, *BOUNDS, *how, "-o", tmp_path / "map.nc")
     assert done.returncode == 0, done.stderr
     assert "Nothing was spent" in done.stdout
-    assert "measure number of trips" in done.stdout
+    assert "How many trips are on the map?" in done.stdout
     plan = json.loads(run("publish", trips, *BOUNDS, *how, "--json").stdout)
     assert sum(row["epsilon"] for row in plan["plans"][0]["budget"]) == pytest.approx(1)
     assert not ledger.exists()
@@ -134,10 +137,13 @@ def test_a_release_is_not_replaced_by_chance(trips: Path, tmp_path: Path, ledger
     ("more", "words"),
     [
         (["--epsilon", "0"], "such as 1 or 0.1; got 0."),
+        (["--epsilon", "11"], "Say --sure"),
+        (["--bounds", "-30.06", "-29.94", "44.96", "45.04"], "Did you mean -30.06 44.96 -29.94 45.04?"),
+        (["-o", "map.csv"], "ends with .nc"),
         (["--epsilon", "x"], "above 0, such as 1 or 0.1; got 'x'"),
         (["--mechanism", "magic"], "no mechanism 'magic'"),
         (["--mechanism", "dawa-printed"], "not private"),
-        (["--max-trips", "2"], "a trip with itself"),
+        (["--max-trips", "2"], "is for --unit person"),
         (["--queries", "nowhere.csv"], "can not be read"),
         (["-o", "no/such/folder/map.nc"], "no folder"),
         (["--ledger", "mysql://host/x"], "SQLite or PostgreSQL"),
@@ -158,8 +164,38 @@ def test_bad_input_is_one_sentence_and_costs_nothing(
     assert not Ledger.open(ledger).history()
 
 
+def test_what_begins_is_said(trips: Path, tmp_path: Path, ledger: Path) -> None:
+    assert "is new. If there was another" in publish(trips, tmp_path / "one.nc", ledger, "--total", "3").stderr
+    assert "new" not in publish(trips, tmp_path / "two.nc", ledger, "--dataset", "CITY").stderr
+    copied = publish(trips, tmp_path / "three.nc", ledger, "--dataset", "copy")
+    assert "copy is a new data set in the ledger, beside city." in " ".join(copied.stderr.split())
+
+
+def test_a_large_epsilon_is_remarked_upon(trips: Path, tmp_path: Path, ledger: Path) -> None:
+    assert "can become 99.3 % sure" in publish(trips, tmp_path / "one.nc", ledger, epsilon="5").stderr
+    done = publish(trips, tmp_path / "two.nc", ledger, "--sure", "--dataset", "more", epsilon="1000")
+    assert (done.returncode, "more than 99.9 %" in done.stderr) == (0, True)
+
+
+def test_few_trips_are_said_to_be_spread_evenly(trips: Path, tmp_path: Path, ledger: Path) -> None:
+    done = publish(trips, tmp_path / "map.nc", ledger, epsilon="0.1")
+    assert "spread evenly" in done.stdout
+    assert "spread evenly" in run("query", tmp_path / "map.nc", *MIDDLE).stdout
+    run("report", tmp_path / "map.nc")
+    assert "spread evenly" in (tmp_path / "map.html").read_text()
+
+
+def test_a_release_that_is_paid_for_is_saved_beside_one_that_came_first(trips: Path, tmp_path: Path) -> None:
+    release = dqam.publish(trips, dqam.Grid.over(cities.BOUNDS, 4), 1, dataset="beside", ledger=tmp_path / "l.db")
+    (tmp_path / "map.nc").write_text("first")
+    saved = _saved(release, tmp_path / "map.nc", overwrite=False)
+    assert saved == tmp_path / f"map-{release.provenance.id[:8]}.nc"
+    assert dqam.open(saved).provenance == release.provenance
+    assert (tmp_path / "map.nc").read_text() == "first"
+
+
 def test_a_full_disk_costs_nothing(trips: Path, tmp_path: Path, ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dqam.cli.release.shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000}))
+    monkeypatch.setattr("dqam.cli.custodian.shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000}))
     done = publish(trips, tmp_path / "map.nc", ledger)
     assert done.returncode == 2
     assert "no room" in done.stderr

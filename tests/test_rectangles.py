@@ -76,9 +76,9 @@ def test_what_was_done_is_said() -> None:
     ("asked", "says"),
     [
         ((2, 0, 1, 1), r"Rectangle 2 \(2.0, 0.0, 1.0, 1.0\) is upside down"),
-        ((5, 0, 6, 1), "Rectangle 2 .* does not meet the grid's bounds"),
-        ((-3, 0, 0, 1), "Rectangle 2 .* does not meet the grid's bounds"),  # touches it from outside
-        ((4, 0, 6, 1), "Rectangle 2 .* does not meet the grid's bounds"),
+        ((5, 0, 6, 1), "Rectangle 2 .* does not meet the map"),
+        ((-3, 0, 0, 1), "Rectangle 2 .* does not meet the map"),  # touches it from outside
+        ((4, 0, 6, 1), "Rectangle 2 .* does not meet the map"),
         ((0, 0, float("nan"), 1), "Rectangle 2 .* not a number"),
         ((0, 0, float("inf"), 1), "Rectangle 2 .* not a number"),
     ],

@@ -42,20 +42,31 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+def write_whole(path: str | os.PathLike[str], content: bytes, overwrite: bool = True) -> None:
     """Write a file such that no moment, not even a killed process, leaves a part of it behind.
 
-    It has no name until it is whole, where the system can do that; elsewhere a temporary one.
+    It has no name until it is whole, where the system can do that; elsewhere a temporary one. Without `overwrite` a
+    file that is there, or appears in the meantime, is kept and a `FileExistsError` raised.
     """
     target = writable(path)
+    if not overwrite and target.exists():
+        raise FileExistsError(f"{path} exists")
     try:
         unnamed = os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, 0o666)
     except (AttributeError, OSError):  # no such system, or no such file system
         with replacing(path) as temporary:
             temporary.write_bytes(content)
         return
-    with os.fdopen(unnamed, "wb") as file, replacing(path) as temporary:
-        file.write(content)
-        file.flush()
-        os.fsync(unnamed)
-        os.link(f"/proc/self/fd/{unnamed}", temporary, src_dir_fd=unnamed)  # with it links are followed
+    with os.fdopen(unnamed, "wb") as file:
+        try:
+            file.write(content)
+            file.flush()
+            os.fsync(unnamed)
+        except OSError as error:
+            raise InputError(f"{target} can not be written ({error.strerror}); choose another place.") from error
+        whole = f"/proc/self/fd/{unnamed}"
+        if not overwrite:
+            os.link(whole, target, src_dir_fd=unnamed)  # with it links are followed
+            return
+        with replacing(path) as temporary:
+            os.link(whole, temporary, src_dir_fd=unnamed)

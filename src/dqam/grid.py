@@ -84,9 +84,10 @@ class Grid:
                 "Give them in a projected CRS instead."
             )
         if west >= east or south >= north:
+            ordered = min(west, east), min(south, north), max(west, east), max(south, north)
+            hint = f" Did you mean {_spell(ordered)}?" if west != east and south != north else ""
             raise InputError(
-                f"Bounds are west south east north with west < east and south < north; got {_spell(bounds)}. "
-                f"Did you mean {_spell((min(west, east), min(south, north), max(west, east), max(south, north)))}?"
+                f"Bounds are west south east north with west < east and south < north; got {_spell(bounds)}.{hint}"
             )
         if is_degrees(self.crs) and not (-180 <= west < east <= 180 and -90 <= south < north <= 90):
             raise InputError(

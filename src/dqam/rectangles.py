@@ -98,7 +98,12 @@ def snap(bounds: ArrayLike, grid: Grid, crs: str | None = None, name: str = "Rec
     outside = np.zeros(len(bounds), np.bool_)  # or only touching the grid from there
     for low, high, end in ((u0, u1, grid.columns), (v0, v1, grid.rows)):
         outside |= (high < 0) | (low > end) | ((low < 0) & (high <= 0)) | ((low >= end) & (high > end))
-    _refuse(bounds, outside, name, f"does not meet the grid's bounds {grid.bounds}; leave it out or widen the bounds")
+    _refuse(
+        bounds,
+        outside,
+        name,
+        f"does not meet the map, which covers {grid.bounds}; give west, south, east and north of a place on it",
+    )
     wanted = np.stack([u0, v0, u1, v1], axis=1)
     lines = np.round(wanted)
     near = np.abs(wanted - lines) <= ON_LINE

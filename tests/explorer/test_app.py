@@ -110,7 +110,7 @@ def test_counts_on_a_projected_grid(mixed: Served, crs: str) -> None:
         (("nan", 44.98, -29.99, 45.02), None, "not a number"),
         ((-30.01, "-inf", -29.99, 45.02), None, "not a number"),
         ((1e308, 1e308, 1.5e308, 1.5e308), None, "not a number"),
-        ((1, 1, 2, 2), None, "does not meet the grid's bounds"),
+        ((1, 1, 2, 2), None, "does not meet the map"),
         ((-30.01, 44.98, -29.99, 45.02), "EPSG:99999", "'EPSG:99999' is not a coordinate reference system"),
         ((-30.01, 44.98, -29.99, 45.02), "/etc/passwd", "give one like 'EPSG:4326'"),
         ((-30.01, 44.98, -29.99, 45.02), "+proj=utm +zone=5 +nadgrids=/etc/passwd", "give one like 'EPSG:4326'"),

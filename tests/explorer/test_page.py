@@ -208,7 +208,7 @@ def test_type_a_rectangle(visit: Opener, pair: Served) -> None:
     ("sides", "words"),
     [
         (("-29.98", "44.98", "-30.02", "45.02"), "upside down; give west <= east and south <= north."),
-        (("1", "1", "2", "2"), "does not meet the grid's bounds"),
+        (("1", "1", "2", "2"), "does not meet the map"),
         (("nan", "44.98", "-30.02", "45.02"), "give four numbers."),
     ],
 )
@@ -229,7 +229,7 @@ def test_a_rectangle_drawn_off_the_map_is_explained(visit: Opener, pair: Served)
     page = visit(f"{pair.address}/#view=46,-30,11")
     page.keyboard.press("d")
     drag(page, (0.3, 0.3), (0.5, 0.5))
-    expect(page.locator("#problem")).to_contain_text("does not meet the grid's bounds")
+    expect(page.locator("#problem")).to_contain_text("does not meet the map")
     expect(page.locator("#answers li")).to_have_count(0)
 
 

@@ -51,7 +51,7 @@ def test_a_rectangle_in_another_crs() -> None:
     release = seeded(metres, trips=strolls(metres.bounds, crs="EPSG:28355"))
     degrees = release.counts([(144.955, -37.83, 144.97, -37.82)], crs="EPSG:4326")
     assert 0 < degrees.value[0] < release.trips.value
-    with pytest.raises(InputError, match="does not meet the grid's bounds"):
+    with pytest.raises(InputError, match="does not meet the map"):
         release.count(144.955, -37.83, 144.97, -37.82)
 
 

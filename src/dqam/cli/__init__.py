@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 import dqam
-from dqam.cli import demo, exact, generate, release, research
+from dqam.cli import analyst, custodian, demo, exact, generate, research
 from dqam.cli.terminal import plain, words
 from dqam.errors import InputError
 from dqam.privacy.budget import BudgetError
@@ -23,7 +23,7 @@ from dqam.privacy.budget import BudgetError
 def main() -> NoReturn:
     """Run the command line; bad input is one sentence on standard error and exit code 2."""
     for name, code in (("SIGTERM", 143), ("SIGHUP", 129)):  # unwind, so that no temporary file stays
-        if hasattr(signal, name):
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:  # as by nohup
             signal.signal(getattr(signal, name), lambda *_, code=code: sys.exit(code))
     try:
         cli.main(prog_name="dqam", standalone_mode=False)
@@ -60,12 +60,12 @@ def cli() -> None:
 
 
 for command in (
-    release.publish,
-    release.query,
-    release.export,
-    release.report,
-    release.serve,
-    release.ledger,
+    custodian.publish,
+    analyst.query,
+    analyst.export,
+    analyst.report,
+    analyst.serve,
+    custodian.ledger,
     exact.inspect,
     exact.count,
     generate.generate,

@@ -48,6 +48,9 @@ def demo(output: Path, trips: int, seed: int) -> None:
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is a file; give a folder for the demo to write to.")
     output.mkdir(parents=True, exist_ok=True)
+    book_file = output / "demo-ledger.db"
+    if any(output.iterdir()) and not book_file.exists():
+        raise InputError(f"{output} has files that are not of a demo; give another folder for the demo to write to.")
     file, saved, page, picture = (output / name for name in ("city.parquet", "city.nc", "report.html", "map.png"))
     grid = Grid.over(cities.BOUNDS, resolution=8)
     with progress_of(f"Generating {trips:,} trips") as show:
@@ -55,9 +58,9 @@ def demo(output: Path, trips: int, seed: int) -> None:
     raw = read(file).trips()
     with words.status("Publishing with flux, epsilon = 1"):
         plan = Plan.of(grid, 1, title="A made-up city")
-        book = Ledger.open(output / "ledger.db")
+        book = Ledger.open(book_file)
         release, spent = carry_out(plan, raw, "a made-up city", book, RUNS)
-        release.save(saved)
+        release.save(saved, overwrite=True)
         book.saved(spent.id)
     with replacing(page) as temporary:
         temporary.write_text(release.report(), encoding="utf-8")

@@ -12,7 +12,7 @@ import numpy as np
 from rich.table import Table
 
 from dqam import maps
-from dqam.cli.options import PATH, reads_trips, seed_option
+from dqam.cli.options import OVERWRITE, PATH, reads_trips, refuse_to_replace, seed_option
 from dqam.cli.terminal import (
     NOT_PRIVATE,
     SHOWN,
@@ -110,6 +110,7 @@ def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, a
 )
 @seed_option("Seed of the random rectangles.")
 @click.option("--output", "-o", type=PATH, help="Save rectangles and counts as CSV.")
+@OVERWRITE
 @json_option
 def count(
     source: Source,
@@ -120,6 +121,7 @@ def count(
     random_count: int | None,
     seed: int,
     output: Path | None,
+    overwrite: bool,
     as_json: bool,
 ) -> None:
     """Count the distinct trips of FILE in rectangles: exact, and NOT PRIVATE.
@@ -143,6 +145,7 @@ def count(
         asked = snap(np.array(rectangle), grid)
     else:
         asked = Snapped.of(random_rectangles(grid, random_count or 0, np.random.default_rng(seed)), grid)
+    refuse_to_replace(output, overwrite)
     batches = watched(source, f"Counting in {source.name}")
     counts = count_distinct(lay(batches, grid, gap, source.name), asked.cells, grid)
     if output:

@@ -54,6 +54,15 @@ TRIPS_AND_GRID: tuple[Option, ...] = (
 )
 
 
+OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace the output if there is one.")
+
+
+def refuse_to_replace(output: Path | None, overwrite: bool) -> None:
+    """An `InputError` where a file would be lost by chance."""
+    if output is not None and output.exists() and not overwrite:
+        raise InputError(f"{output} exists; give another name, or --overwrite to replace it.")
+
+
 def with_options(command: Command, *options: Option) -> Command:
     """The command with these options, in this order in its help."""
     for option in reversed(options):

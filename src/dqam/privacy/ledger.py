@@ -150,8 +150,6 @@ class Ledger:
     Connections live as long as a transaction, so there is nothing to close and processes may fork.
     """
 
-    begun: bool = False  # whether it was made anew when it was opened
-
     def __init__(self, url: URL) -> None:
         self._lite = url.get_backend_name() == "sqlite"
         self._place = url.database or "" if self._lite else _shown(url)
@@ -174,8 +172,8 @@ class Ledger:
             raise self._refusal(error) from None
 
     @classmethod
-    def open(cls, where: str | os.PathLike[str] | None = None) -> Ledger:
-        """The ledger in a file or at a URL, made if it is new.
+    def open(cls, where: str | os.PathLike[str] | None = None, *, begin: bool = True) -> Ledger:
+        """The ledger in a file or at a URL, made if it is new; or, not to `begin` one, refused then.
 
         If not said it is what the environment variable DQAM_LEDGER says, else ledger.db in the user's folder for dqam.
         """
@@ -184,12 +182,16 @@ class Ledger:
             if isinstance(where, str) and not URL_LIKE.match(where) and not Path(where).expanduser().is_absolute():
                 raise InputError(f"DQAM_LEDGER is {where!r}, another file in every folder; give the whole path.")
         ledger = cls(_locate(where))
+        if not begin and ledger._lite and not Path(ledger._place).exists():
+            raise InputError(
+                f"There is no ledger at {ledger._place}; `dqam publish` begins one, or give another --ledger."
+            )
         ledger._prepare()
         return ledger
 
     def register(self, name: str, total: Number, unit_name: str) -> None:
         """Open an account for a data set that has none."""
-        name, epsilon = _name(name), _epsilon(total)
+        name, epsilon = canonical(name), _epsilon(total)
         if unit_name not in ("trip", "person"):
             raise InputError(f"The unit is 'trip' or 'person'; got {unit_name!r}.")
         with self._transaction() as connection:
@@ -202,7 +204,7 @@ class Ledger:
 
     def set_total(self, name: str, total: Number) -> None:
         """Change what may be spent in all, never to less than is spent."""
-        name, epsilon = _name(name), _epsilon(total)
+        name, epsilon = canonical(name), _epsilon(total)
         with self._transaction() as connection:
             account = self._account(connection, name)
             if account is None:
@@ -221,7 +223,7 @@ class Ledger:
 
         A data set that is new is registered with `total`, or if that is not said with this epsilon as its total.
         """
-        name, asked = _name(name), _epsilon(epsilon)
+        name, asked = canonical(name), _epsilon(epsilon)
         given = None if total is None else _epsilon(total)
         with self._transaction() as connection:
             account = self._account(connection, name)
@@ -245,10 +247,10 @@ class Ledger:
                     f"{name}: a total of {spell(whole)} does not cover {spell(asked)}; give a larger one."
                 )
             if asked > left:
+                less = "ask for less, or raise" if left else "all of it is spent: raise"
                 raise BudgetError(
-                    f"{name}: {spell(asked)} of epsilon was asked and {spell(left)} of {spell(whole)} is left; ask for "
-                    f"less, or raise the total with `{_command(name)}`, which weakens the promise made to the people "
-                    "in the data."
+                    f"{name}: {spell(asked)} of epsilon was asked and {spell(left)} of {spell(whole)} is left; {less} "
+                    f"the total with `{_command(name)}`, which weakens the promise made to the people in the data."
                 )
             spent = Spent(str(uuid.uuid4()), name, asked, whole, left - asked, _now())
             connection.execute(
@@ -278,7 +280,7 @@ class Ledger:
         with self._transaction(write=False) as connection:
             if name is None:
                 return self._accounts(connection)
-            name = _name(name)
+            name = canonical(name)
             account = self._account(connection, name)
         if account is None:
             raise InputError(_unknown(name))
@@ -303,7 +305,6 @@ class Ledger:
                 ) from None
         with self._transaction(write=False, made=False) as connection:
             found = inspect(connection).has_table(VERSIONS.name)
-        self.begun = not found
         if not found:
             if self._lite:
                 os.chmod(self._place, 0o600)  # it says when what was published of whom
@@ -449,10 +450,10 @@ def _shown(url: URL) -> str:
     return url.set(drivername="postgresql", query=public).render_as_string(hide_password=True)
 
 
-def _name(name: str) -> str:
+def canonical(name: str) -> str:
     """The name of a data set, the same for all that look alike: no name a little off may have a budget of its own.
 
-    >>> _name("  Taxis\u200b  OF\u00a02024 ")
+    >>> canonical("  Taxis\u200b  OF\u00a02024 ")
     'taxis of 2024'
     """
     if not isinstance(name, str):

@@ -107,7 +107,7 @@ def _facts(release: Release) -> dict[str, Any]:
     }
 
 
-def save(release: Release, path: str | os.PathLike[str]) -> None:
+def save(release: Release, path: str | os.PathLike[str], overwrite: bool) -> None:
     """Write the file, with its seal."""
     dataset = to_dataset(release)
     packed = {
@@ -117,4 +117,4 @@ def save(release: Release, path: str | os.PathLike[str]) -> None:
     for name, how in packed.items():
         plain[name] |= how
     body = bytes(dataset.to_netcdf(engine="h5netcdf", encoding=plain))
-    write_whole(path, body + SEAL + hashlib.sha256(body).hexdigest().encode() + b"\n")
+    write_whole(path, body + SEAL + hashlib.sha256(body).hexdigest().encode() + b"\n", overwrite)

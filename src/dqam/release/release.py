@@ -213,6 +213,13 @@ class Release:
         cells = np.stack([west, south, east, north], axis=1)
         return self.counts(Snapped.of(cells, self.grid), confidence=confidence)
 
+    @property
+    def note(self) -> str:
+        """What must be known of the map as a whole; empty for most."""
+        if self.provenance.mechanism == "uniform" or (self.doubt is not None and self.doubt.lattice is None):
+            return "Trips were only counted and are spread evenly: there were too few, for this epsilon, to see where."
+        return ""
+
     def to_xarray(self) -> xarray.Dataset:
         """Faces, edges and all that is known of them, as it is saved, by CF conventions."""
         from dqam.release.file import to_dataset
@@ -229,11 +236,11 @@ class Release:
 
         return to_geodataframe(self, side)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one NetCDF-4 file, for `dqam.open`; it appears whole or not at all."""
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write one NetCDF-4 file, for `dqam.open`; it appears whole or not at all, and replaces none by chance."""
         from dqam.release.file import save
 
-        save(self, path)
+        save(self, path, overwrite)
 
     def report(self) -> str:
         """One HTML page that explains the release, as a text to write to a file."""

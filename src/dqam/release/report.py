@@ -71,7 +71,7 @@ def report(release: Release) -> str:
         hidden=hidden if private else "",
         facts=_facts(release),
         contents=" ".join(contents),
-        map=figure(release),
+        map=figure(release) + (f"<p><strong>{plain(release.note)}</strong></p>" if release.note else ""),
         promise=promise(release) if private else "",
         budget=budget(provenance),
         error=_error(release),

@@ -94,7 +94,7 @@ def _missing(source: str, names: Sequence[str], roles: Sequence[str], what: str)
     sought = "; ".join(f"{role}: {', '.join(NAMES[role])}" for role in roles)
     return InputError(
         f"{source} has no columns for {what}: it has {_listed(names)}, and these names were looked for: {sought}. "
-        f"Say which to use with columns={{'{roles[-1]}': NAME, ...}} (--column {roles[-1]}=NAME)."
+        f"Say which to use: --column {roles[0]}=NAME, or in Python columns={{'{roles[0]}': NAME, ...}}."
     )
 
 

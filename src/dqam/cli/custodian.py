@@ -1,38 +1,37 @@
-"""The commands of custodians and analysts: publish, query, export, report, serve and ledger."""
+"""The commands of custodians: publish and ledger."""
 
 from __future__ import annotations
 
-import csv
 import math
 import shutil
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.table import Table
 
-from dqam.cli.options import PATH, reads_trips
-from dqam.cli.terminal import SHOWN, answers, json_option, plain, print_json, say_notes, watched, words
+from dqam.cli.options import OVERWRITE, PATH, reads_trips, refuse_to_replace
+from dqam.cli.terminal import answers, json_option, plain, print_json, say_notes, watched, words
 from dqam.errors import InputError
-from dqam.files import replacing, writable
-from dqam.grid import Grid
+from dqam.files import writable
+from dqam.grid import Grid, is_degrees
 from dqam.privacy.budget import spell
-from dqam.rectangles import HEADER, read_rectangles, snap
+from dqam.rectangles import read_rectangles
 
 if TYPE_CHECKING:
+    from dqam.privacy.ledger import Ledger
     from dqam.publishing import Plan
+    from dqam.release.release import Release
     from dqam.sources import Source
     from dqam.walks import Gap
 
 MADE_UP = (1_000, 10_000, 100_000)  # trips to plan for, where their number is not said
+LARGE, HUGE = 4, 10  # epsilons that are remarked upon, and that have to be confirmed
 LEDGER = click.option(
     "--ledger",
     metavar="FILE|URL",
     help="Where spent budgets are kept: a file, or postgresql://... By default $DQAM_LEDGER, else your own.",
 )
-
-OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace the output if there is one.")
 
 
 @click.command()
@@ -58,6 +57,7 @@ OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace the output i
 @click.option("--plan", "only_plan", is_flag=True, help="Show budget and expected error; read no trip, spend nothing.")
 @click.option("--expect", type=click.IntRange(1, 2**31), metavar="TRIPS", help="For --plan: about how many trips.")
 @OVERWRITE
+@click.option("--sure", is_flag=True, help=f"Publish though epsilon is above {HUGE}, or bounds look misordered.")
 @json_option
 def publish(
     source: Source,
@@ -76,6 +76,7 @@ def publish(
     only_plan: bool,
     expect: int | None,
     overwrite: bool,
+    sure: bool,
     as_json: bool,
 ) -> None:
     """Publish a map of FILE that anyone may query: differentially private, and charged to the data set's budget.
@@ -93,23 +94,28 @@ def publish(
     from dqam.publishing import TITLE, Plan, carry_out, data_set_name
     from dqam.trips import Trips
 
+    if not sure:
+        _refuse_misordered(grid)
+    if max_trips is not None and unit == "trip":
+        raise InputError(f"--max-trips {max_trips} is for --unit person; a trip is one trip.")
     asked = None if queries is None else read_rectangles(queries, grid)
     plan = Plan.of(grid, epsilon, mechanism, asked, unit, max_trips, gap, title or TITLE)
+    _remark_epsilon(float(plan.epsilon), sure or only_plan)
     if only_plan:
         _show_plan(plan, (expect,) if expect else MADE_UP, as_json)
         return
     if output is None:
         raise InputError("Give the file to write, -o OUT.nc, or --plan to see what would be spent.")
-    _refuse_to_replace(output, overwrite)
+    if output.suffix != ".nc":
+        raise InputError(f"{output}: a release is a file that ends with .nc; `dqam export` makes others of it.")
+    refuse_to_replace(output, overwrite)
     _check_room(writable(output), 40 * grid.rows * grid.columns + 2**22)
     name, book = data_set_name(source) if dataset is None else dataset, Ledger.open(ledger)
-    if book.begun:
-        begun = f"A new ledger was begun: {book.place}. If there was one before, stop and bring it back."
-        words.print(begun, markup=False, soft_wrap=True)
+    _say_what_begins(book, name)
     trips = Trips.concat(list(watched(source, f"Reading {source.name}")))
     with words.status(f"Publishing with {mechanism}"):
         release, spent = carry_out(plan, trips, name, book, total)
-        release.save(output)
+        output = _saved(release, output, overwrite)
         book.saved(spent.id)
     if as_json:
         facts = {"release": str(output), "id": spent.id, "dataset": spent.data_set, "private": True}
@@ -119,6 +125,8 @@ def publish(
     answers.print(f"[bold]{plain(release.provenance.promise)}[/]")
     counted = release.provenance.counted and f" ({release.provenance.counted})"
     answers.print(f"{release.trips} trips{counted} on {grid}", markup=False, soft_wrap=True)
+    if release.note:
+        answers.print(release.note, soft_wrap=True)
     answers.print(f"  saved: {output}", markup=False, soft_wrap=True)
     answers.print(
         f" budget: {spell(spent.epsilon)} spent on {spent.data_set}, {spell(spent.left)} of {spell(spent.total)} left",
@@ -134,9 +142,55 @@ def publish(
     say_notes(source)
 
 
-def _refuse_to_replace(output: Path, overwrite: bool) -> None:
-    if output.exists() and not overwrite:
-        raise InputError(f"{output} exists; give another name, or --overwrite to replace it.")
+def _refuse_misordered(grid: Grid) -> None:
+    """Bounds that would be those of a city, were they given west, east, south, north."""
+    west, east, south, north = grid.bounds
+    if is_degrees(grid.crs) and west < east and -90 <= south < north <= 90:
+        meant = (east - west) * (north - south)
+        given = (grid.bounds[2] - grid.bounds[0]) * (grid.bounds[3] - grid.bounds[1])
+        if meant < given / 1000:
+            raise InputError(
+                f"Bounds are west south east north; these look like west east south north. Did you mean "
+                f"{west:.10g} {south:.10g} {east:.10g} {north:.10g}? If not, say --sure."
+            )
+
+
+def _remark_epsilon(epsilon: float, sure: bool) -> None:
+    """Say what a large epsilon leaves of the promise, and have a huge one confirmed."""
+    if epsilon <= LARGE:
+        return
+    after = 1 / (1 + math.exp(-min(epsilon, 700.0)))
+    shown = f"{math.floor(1000 * after) / 10:g} %" if after < 0.999 else "more than 99.9 %"
+    remark = f"Epsilon {epsilon:g} is large: who is 50 % sure that someone is in the data can become {shown} sure."
+    if epsilon > HUGE and not sure:
+        raise InputError(f"{remark} Say --sure if that is what you want, or give a smaller one; 1 is common.")
+    words.print(remark, soft_wrap=True)
+
+
+def _say_what_begins(book: Ledger, name: str) -> None:
+    """A name or a ledger that is new may be a slip that gives trips a second budget."""
+    from dqam.privacy.ledger import canonical
+
+    known, new = [account.name for account in book.history()], canonical(name)
+    if not known:
+        begun = f"The ledger {book.place} is new. If there was another before, stop and bring it back."
+        words.print(begun, markup=False, soft_wrap=True)
+    elif new not in known:
+        others = ", ".join(known[:5]) + (", ..." if len(known) > 5 else "")
+        begun = (
+            f"{new} is a new data set in the ledger, beside {others}. Were these trips published under another name?"
+        )
+        words.print(f"{begun} Then use that: --dataset NAME.", markup=False, soft_wrap=True)
+
+
+def _saved(release: Release, output: Path, overwrite: bool) -> Path:
+    """Where the release was saved: beside its place, if that was taken while it was made, as it is paid for."""
+    try:
+        release.save(output, overwrite=overwrite)
+    except FileExistsError:
+        output = output.with_stem(f"{output.stem}-{release.provenance.id[:8]}")
+        release.save(output)
+    return output
 
 
 def _check_room(target: Path, size: int) -> None:
@@ -155,6 +209,7 @@ def _middle(grid: Grid) -> tuple[float, ...]:
 def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
     """What would be spent on what, and how far answers would be off."""
     from dqam.forecast import forecast
+    from dqam.release.promise import QUESTIONS
 
     with words.status("Trying the plan on a made-up city"):
         forecasts = [forecast(plan, size) for size in sizes]
@@ -182,7 +237,7 @@ def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
         budget.add_column("Share", justify="right")
         for entry in made.ledger:
             share = float(entry.epsilon / plan.epsilon)
-            budget.add_row(f"{entry.question} {entry.name}", f"{float(entry.epsilon):.4g}", f"{share:.1%}")
+            budget.add_row(QUESTIONS[entry.name][0], f"{float(entry.epsilon):.4g}", f"{share:.1%}")
         answers.print(budget)
         errors = Table(box=None, padding=(0, 2, 0, 0))
         errors.add_column("Rectangle, of the map")
@@ -196,158 +251,6 @@ def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
         "\nErrors are of trips through a made-up city; yours may differ. Nothing was spent, and no trip was read.",
         soft_wrap=True,
     )
-
-
-RELEASE = click.argument("release", metavar="RELEASE", type=PATH)
-
-
-@click.command()
-@RELEASE
-@click.option("--bounds", type=float, nargs=4, multiple=True, metavar="W S E N", help="A rectangle. Repeatable.")
-@click.option("--rectangles", type=PATH, help="CSV (west,south,east,north) or GeoJSON file.")
-@click.option("--crs", help="CRS of --bounds; that of the map if not given.")
-@click.option("--confidence", type=float, default=0.9, show_default=True, help="Of the intervals.")
-@click.option("--output", "-o", type=PATH, help="Save the answers as CSV.")
-@json_option
-def query(
-    release: Path,
-    bounds: tuple[tuple[float, float, float, float], ...],
-    rectangles: Path | None,
-    crs: str | None,
-    confidence: float,
-    output: Path | None,
-    as_json: bool,
-) -> None:
-    """Ask a RELEASE for the distinct trips through rectangles, with intervals.
-
-    Sides that lie between grid lines move outward to the next one; the answers are of the grown rectangles.
-
-    \b
-      dqam query porto.nc --bounds -8.62 41.14 -8.60 41.15
-      dqam query porto.nc --rectangles areas.geojson -o answers.csv
-    """
-    import dqam
-
-    if bool(bounds) == (rectangles is not None):
-        raise InputError(
-            "Give the rectangles in one way: --bounds W S E N, as often as you like, or --rectangles FILE."
-        )
-    if output is not None:
-        writable(output, release, rectangles)
-    opened = dqam.open(release)
-    asked = snap(bounds, opened.grid, crs) if rectangles is None else read_rectangles(rectangles, opened.grid)
-    found = opened.counts(asked, confidence=confidence)
-    columns = {"value": found.value, "low": found.low, "high": found.high}
-    lists = {name: [None if math.isnan(x) else x for x in values.tolist()] for name, values in columns.items()}
-    if output:
-        with replacing(output) as temporary, temporary.open("w", newline="") as file:
-            writer = csv.writer(file)
-            named = "trips" if opened.provenance.private else "trips_not_private"
-            writer.writerow([*HEADER, named, "low", "high", "grown", "cut"])
-            rows = zip(
-                asked.asked.tolist(), *lists.values(), asked.grown.astype(int), asked.cut.astype(int), strict=True
-            )
-            writer.writerows([*sides, *rest] for sides, *rest in rows)
-    if as_json:
-        print_json(
-            {
-                "counts": lists["value"],
-                "low": lists["low"],
-                "high": lists["high"],
-                "confidence": confidence,
-                "private": opened.provenance.private,
-                "counted": opened.provenance.counted or "all trips",
-                "asked": asked.asked.tolist(),
-                "rectangles": asked.bounds.tolist(),
-                "grown": asked.grown.tolist(),
-                "cut": asked.cut.tolist(),
-            }
-        )
-        return
-    answers.print(f"[bold]{plain(opened.provenance.promise)}[/]")
-    counted = opened.provenance.counted and f", {opened.provenance.counted}"
-    answers.print(f"Distinct trips{counted}, estimated; {asked}.")
-    table = Table(*(name.capitalize() for name in HEADER), "Trips", f"Range ({confidence:.0%})")
-    for i in range(min(len(found), SHOWN)):
-        one = found[i]
-        sure = "no interval" if math.isnan(one.low) else f"{one.low:,.0f} to {one.high:,.0f}"
-        table.add_row(*(f"{side:.6f}" for side in asked.bounds[i]), f"{one.value:,.0f}", sure)
-    answers.print(table)
-    answers.print(f"The true number should be in the range {confidence:.0%} of the time; for large areas less often.")
-    if len(found) > SHOWN:
-        answers.print(f"... and {len(found) - SHOWN:,} more{'' if output else '; save them with -o FILE'}")
-    if output:
-        words.print(f"Saved as {output}", markup=False)
-
-
-@click.command()
-@RELEASE
-@click.option("--output", "-o", type=PATH, required=True, help="A .tif, .parquet or .csv file.")
-@click.option("--side", type=click.IntRange(1, 4096), help="About so many blocks a side instead of all cells.")
-@OVERWRITE
-def export(release: Path, output: Path, side: int | None, overwrite: bool) -> None:
-    """Write the cells of a RELEASE for other tools: GeoTIFF, GeoParquet or CSV, with intervals.
-
-    Cells do not add up: a trip through two of them counts in both. For an area ask `dqam query`.
-
-    \b
-      dqam export porto.nc -o porto.tif               cloud-optimised, bands: trips, low, high
-      dqam export porto.nc -o porto.parquet --side 32
-    """
-    import dqam
-    from dqam.release.export import export as write
-
-    writable(output, release)
-    _refuse_to_replace(output, overwrite)
-    write(dqam.open(release), output, side)
-    answers.print(str(output), markup=False, soft_wrap=True)
-
-
-@click.command()
-@RELEASE
-@click.option("--output", "-o", type=PATH, help="The page to write; the release's name with .html if not given.")
-@OVERWRITE
-def report(release: Path, output: Path | None, overwrite: bool) -> None:
-    """Write one HTML page that explains a RELEASE: map, promise, budget, error to expect, how to query.
-
-    \b
-      dqam report porto.nc -o porto.html
-    """
-    import dqam
-
-    target = output or release.with_suffix(".html")
-    writable(target, release)
-    _refuse_to_replace(target, overwrite)
-    page = dqam.open(release).report()
-    with replacing(target) as temporary:
-        temporary.write_text(page, encoding="utf-8")
-    answers.print(str(target), markup=False, soft_wrap=True)
-
-
-@click.command()
-@click.argument("releases", metavar="RELEASE...", nargs=-1, required=True, type=PATH)
-@click.option("--host", default="127.0.0.1", show_default=True, help="0.0.0.0 lets the whole network in.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 for any that is free.")
-@click.option("--tiles", metavar="URL", help="Background map, such as https://tile.example.org/{z}/{x}/{y}.png")
-@click.option("--attribution", default="", help="Whom to credit for the background map.")
-def serve(releases: tuple[Path, ...], host: str, port: int, tiles: str | None, attribution: str) -> None:
-    """Show RELEASEs in the browser: draw a rectangle on the map, see the count. Needs no network.
-
-    \b
-      dqam serve porto.nc
-      dqam serve march.nc april.nc        to compare
-    """
-    import dqam
-
-    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
-        raise InputError("The page needs fastapi and uvicorn, which are not installed: pip install 'dqam[serve]'.")
-    from dqam.explorer import serve as run
-
-    def say(address: str) -> None:
-        answers.print(address, markup=False)
-        words.print("Open it in a browser; Ctrl-C stops.")
-
-    run([(path.stem, dqam.open(path)) for path in releases], host, port, tiles, attribution, say)
 
 
 @click.group(invoke_without_command=True)
@@ -364,7 +267,7 @@ def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
     """
     from dqam.privacy.ledger import Ledger
 
-    context.obj = Ledger.open(ledger)
+    context.obj = Ledger.open(ledger, begin=context.invoked_subcommand == "register")
     if context.invoked_subcommand:
         return
     accounts = context.obj.history()
@@ -428,6 +331,10 @@ def total(book: Any, name: str, epsilon: str) -> None:
 @click.option("--unit", type=click.Choice(["trip", "person"]), default="trip", show_default=True)
 @click.pass_obj
 def register(book: Any, name: str, epsilon: str, unit: str) -> None:
-    """Give a new data set NAME a budget before anything is published of it."""
+    """Give a new data set NAME a budget before anything is published of it.
+
+    \b
+      dqam ledger register taxis 3 --unit person
+    """
     book.register(name, epsilon, unit)
     answers.print(f"{name}: {epsilon} may be spent, for one {unit}", markup=False)

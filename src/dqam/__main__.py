@@ -1,0 +1,5 @@
+"""python -m dqam."""
+
+from dqam.cli import main
+
+main()

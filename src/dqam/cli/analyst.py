@@ -1,0 +1,173 @@
+"""The commands of analysts: query, export, report and serve."""
+
+from __future__ import annotations
+
+import csv
+import math
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from dqam.cli.options import OVERWRITE, PATH, refuse_to_replace
+from dqam.cli.terminal import SHOWN, answers, json_option, plain, print_json, words
+from dqam.errors import InputError
+from dqam.files import replacing, writable
+from dqam.rectangles import HEADER, read_rectangles, snap
+
+RELEASE = click.argument("release", metavar="RELEASE", type=PATH)
+
+
+@click.command()
+@RELEASE
+@click.option("--bounds", type=float, nargs=4, multiple=True, metavar="W S E N", help="A rectangle. Repeatable.")
+@click.option("--rectangles", type=PATH, help="CSV (west,south,east,north) or GeoJSON file.")
+@click.option("--crs", help="CRS of --bounds; that of the map if not given.")
+@click.option("--confidence", type=float, default=0.9, show_default=True, help="Of the intervals.")
+@click.option("--output", "-o", type=PATH, help="Save the answers as CSV.")
+@OVERWRITE
+@json_option
+def query(
+    release: Path,
+    bounds: tuple[tuple[float, float, float, float], ...],
+    rectangles: Path | None,
+    crs: str | None,
+    confidence: float,
+    output: Path | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Ask a RELEASE for the distinct trips through rectangles, with intervals.
+
+    Sides that lie between grid lines move outward to the next one; the answers are of the grown rectangles.
+
+    \b
+      dqam query porto.nc --bounds -8.62 41.14 -8.60 41.15
+      dqam query porto.nc --rectangles areas.geojson -o answers.csv
+    """
+    import dqam
+
+    if bool(bounds) == (rectangles is not None):
+        raise InputError(
+            "Give the rectangles in one way: --bounds W S E N, as often as you like, or --rectangles FILE."
+        )
+    if output is not None:
+        writable(output, release, rectangles)
+    refuse_to_replace(output, overwrite)
+    opened = dqam.open(release)
+    asked = snap(bounds, opened.grid, crs) if rectangles is None else read_rectangles(rectangles, opened.grid)
+    found = opened.counts(asked, confidence=confidence)
+    columns = {"value": found.value, "low": found.low, "high": found.high}
+    lists = {name: [None if math.isnan(x) else x for x in values.tolist()] for name, values in columns.items()}
+    if output:
+        with replacing(output) as temporary, temporary.open("w", newline="") as file:
+            writer = csv.writer(file)
+            named = "trips" if opened.provenance.private else "trips_not_private"
+            writer.writerow([*HEADER, named, "low", "high", "grown", "cut"])
+            rows = zip(
+                asked.asked.tolist(), *lists.values(), asked.grown.astype(int), asked.cut.astype(int), strict=True
+            )
+            writer.writerows([*sides, *rest] for sides, *rest in rows)
+    if as_json:
+        print_json(
+            {
+                "counts": lists["value"],
+                "low": lists["low"],
+                "high": lists["high"],
+                "confidence": confidence,
+                "private": opened.provenance.private,
+                "counted": opened.provenance.counted or "all trips",
+                "asked": asked.asked.tolist(),
+                "rectangles": asked.bounds.tolist(),
+                "grown": asked.grown.tolist(),
+                "cut": asked.cut.tolist(),
+            }
+        )
+        return
+    answers.print(f"[bold]{plain(opened.provenance.promise)}[/]")
+    counted = opened.provenance.counted and f", {opened.provenance.counted}"
+    answers.print(f"Distinct trips{counted}, estimated; {asked}.")
+    table = Table(*(name.capitalize() for name in HEADER), "Trips", f"Range ({confidence:.0%})")
+    for i in range(min(len(found), SHOWN)):
+        one = found[i]
+        sure = "no interval" if math.isnan(one.low) else f"{one.low:,.0f} to {one.high:,.0f}"
+        table.add_row(*(f"{side:.6f}" for side in asked.bounds[i]), f"{one.value:,.0f}", sure)
+    answers.print(table)
+    answers.print(f"The true number should be in the range {confidence:.0%} of the time; for large areas less often.")
+    if opened.note:
+        answers.print(opened.note, soft_wrap=True)
+    if len(found) > SHOWN:
+        answers.print(f"... and {len(found) - SHOWN:,} more{'' if output else '; save them with -o FILE'}")
+    if output:
+        words.print(f"Saved as {output}", markup=False)
+
+
+@click.command()
+@RELEASE
+@click.option("--output", "-o", type=PATH, required=True, help="A .tif, .parquet or .csv file.")
+@click.option("--side", type=click.IntRange(1, 4096), help="About so many blocks a side instead of all cells.")
+@OVERWRITE
+def export(release: Path, output: Path, side: int | None, overwrite: bool) -> None:
+    """Write the cells of a RELEASE for other tools: GeoTIFF, GeoParquet or CSV, with intervals.
+
+    Cells do not add up: a trip through two of them counts in both. For an area ask `dqam query`.
+
+    \b
+      dqam export porto.nc -o porto.tif               cloud-optimised, bands: trips, low, high
+      dqam export porto.nc -o porto.parquet --side 32
+    """
+    import dqam
+    from dqam.release.export import export as write
+
+    writable(output, release)
+    refuse_to_replace(output, overwrite)
+    write(dqam.open(release), output, side)
+    answers.print(str(output), markup=False, soft_wrap=True)
+
+
+@click.command()
+@RELEASE
+@click.option("--output", "-o", type=PATH, help="The page to write; the release's name with .html if not given.")
+@OVERWRITE
+def report(release: Path, output: Path | None, overwrite: bool) -> None:
+    """Write one HTML page that explains a RELEASE: map, promise, budget, error to expect, how to query.
+
+    \b
+      dqam report porto.nc -o porto.html
+    """
+    import dqam
+
+    target = output or release.with_suffix(".html")
+    writable(target, release)
+    refuse_to_replace(target, overwrite)
+    page = dqam.open(release).report()
+    with replacing(target) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+    answers.print(str(target), markup=False, soft_wrap=True)
+
+
+@click.command()
+@click.argument("releases", metavar="RELEASE...", nargs=-1, required=True, type=PATH)
+@click.option("--host", default="127.0.0.1", show_default=True, help="0.0.0.0 lets the whole network in.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 for any that is free.")
+@click.option("--tiles", metavar="URL", help="Background map, such as https://tile.example.org/{z}/{x}/{y}.png")
+@click.option("--attribution", default="", help="Whom to credit for the background map.")
+def serve(releases: tuple[Path, ...], host: str, port: int, tiles: str | None, attribution: str) -> None:
+    """Show RELEASEs in the browser: draw a rectangle on the map, see the count. Needs no network.
+
+    \b
+      dqam serve porto.nc
+      dqam serve march.nc april.nc        to compare
+    """
+    import dqam
+
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+        raise InputError("The page needs fastapi and uvicorn, which are not installed: pip install 'dqam[serve]'.")
+    from dqam.explorer import serve as run
+
+    def say(address: str) -> None:
+        answers.print(address, markup=False)
+        words.print("Open it in a browser; Ctrl-C stops.")
+
+    run([(path.stem, dqam.open(path)) for path in releases], host, port, tiles, attribution, say)
