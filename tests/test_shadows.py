@@ -415,7 +415,8 @@ def test_on_a_street_every_walk_becomes_a_straight_one(rows: int, columns: int) 
 
 
 @pytest.mark.parametrize("lattice", LATTICES.values(), ids=LATTICES.keys())
-def test_sums_are_those_of_shadows_each_scaled_to_the_cap(lattice: Lattice) -> None:
+def test_sums_are_those_of_shadows_each_brought_down_to_the_cap(lattice: Lattice) -> None:
+    """By the least whole number: whichever k numbers are the largest, k times it is what they are too much."""
     kept = records(crowd(6, 80))
     found = kept.shadows(lattice)
     for cap, weight in ((2**16, 1), (2**16, 3), (2, 3), (5, 1)):
@@ -423,7 +424,9 @@ def test_sums_are_those_of_shadows_each_scaled_to_the_cap(lattice: Lattice) -> N
         for trip in range(80):
             slots, values = of_trip(found, trip)
             sizes = [abs(v) * (weight if s < lattice.cells else 1) for s, v in zip(slots, values, strict=True)]
+            largest = np.cumsum(sorted(sizes, reverse=True)).tolist()
+            less = max(0, *(-((cap * UNIT - total) // k) for k, total in enumerate(largest, 1)))
             for slot, value, size in zip(slots, values, sizes, strict=True):
-                part = size if sum(sizes) <= cap * UNIT else size * cap * UNIT // sum(sizes)
+                part = max(0, size - less)
                 wanted[slot] += part if value > 0 else -part
         np.testing.assert_array_equal(ShadowSums(lattice, cap, weight).of(kept), wanted)

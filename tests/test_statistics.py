@@ -24,7 +24,7 @@ from dqam.statistics import (
     GroupShares,
     LengthQuantile,
     QueryErrors,
-    QueryTotal,
+    QueryTotals,
     Records,
     Scores,
     ShadowQuantile,
@@ -123,8 +123,8 @@ def test_the_grid_walks_are_what_they_seem() -> None:
         (GroupShares(np.zeros((3, 3), np.int64)), 1),
         (DistinctCounts(ALL), 1),
         (DistinctCounts(ALL[[5]]), 1),
-        (QueryTotal(ALL), 1),
-        (QueryTotal(ALL[[5, 5, 8]]), 1),
+        (QueryTotals(ALL), 1),
+        (QueryTotals(ALL[[5, 5, 8]]), 1),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -197,7 +197,7 @@ def test_a_person_counts_with_at_most_m_trips() -> None:
                 GroupShares(GROUPS),
                 ShadowSums(EACH, 1),
                 DistinctCounts(ALL[[8]]),
-                QueryTotal(ALL[[8, 3]]),
+                QueryTotals(ALL[[8, 3]]),
             ):
                 both = records(others + own)
                 keep = _kept([f"p{i}" for i in range(kept)] + ["own"] * len(own), m, rng)
@@ -251,10 +251,11 @@ def test_shares_by_group_are_sums_of_cell_shares() -> None:
     np.testing.assert_array_equal(GroupShares(GROUPS).of(kept), sums)
 
 
-def test_the_total_of_queries_is_the_sum_of_their_counts() -> None:
+def test_rectangles_met_are_the_sum_of_counts_and_those_missed_the_rest() -> None:
     kept = records([TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 50)])
     for rectangles in (ALL, ALL[[5, 5, 8]]):
-        assert QueryTotal(rectangles).of(kept).tolist() == [DistinctCounts(rectangles).of(kept).sum()]
+        met = DistinctCounts(rectangles).of(kept).sum()
+        assert QueryTotals(rectangles).of(kept).tolist() == [met, 50 * len(rectangles) - met]
 
 
 def test_questions_must_fit_the_grid() -> None:
@@ -265,7 +266,7 @@ def test_questions_must_fit_the_grid() -> None:
         (ShadowSums(Lattice(np.array([0, 4]), np.array([0, 3])), 2), "does not fit a grid"),
         (ShadowQuantile(np.arange(3), Fraction(1, 2), Lattice(np.array([0, 3]), np.array([0, 2]))), "does not fit"),
         (DistinctCounts(np.array([[0, 0, 4, 4]])), "on this grid"),
-        (QueryTotal(np.array([[0, 0, 4, 4]])), "on this grid"),
+        (QueryTotals(np.array([[0, 0, 4, 4]])), "on this grid"),
         (QueryErrors(np.array([[0, 0, 4, 4]]), np.zeros(1)), "on this grid"),
         (UniformityCosts(np.array([[0, 0, 3, 3]] * 2)), "overlap"),
         (UniformityCosts(np.array([[0, 0, 4, 3]])), "not all of|Not all of"),
@@ -278,7 +279,7 @@ def test_what_a_question_holds_can_not_be_changed() -> None:
     rectangles, weights = ALL.astype(np.int8), np.array([5, 5, 5])
     for held, given in (
         (DistinctCounts(rectangles).rectangles, rectangles),
-        (QueryTotal(rectangles).rectangles, rectangles),
+        (QueryTotals(rectangles).rectangles, rectangles),
         (UniformityCosts(rectangles[:1]).rectangles, rectangles),
         (Flux(ROWS, 2, weights).weights, weights),
         (ROWS.regions, None),
@@ -310,7 +311,7 @@ def test_large_regions_and_small_masses() -> None:
 def test_an_empty_data_set_has_all_statistics() -> None:
     shares = (CellShares(), GroupShares(GROUPS))
     costs = UniformityCosts(ROWS.regions)
-    for statistic in (TripCount(), Endpoints(ROWS), Flux(ROWS, 2), *shares, costs, QueryTotal(ALL)):
+    for statistic in (TripCount(), Endpoints(ROWS), Flux(ROWS, 2), *shares, costs, QueryTotals(ALL)):
         assert not statistic.of(records([])).any()
     assert MASS < 2**30
 
@@ -320,5 +321,5 @@ def test_noisy_answers_come_near_the_exact_ones_at_a_large_epsilon() -> None:
     kept = records(base)
     curator = Curator(kept.walks, Budget(4000), SeededNoise(0), Unit.trip())
     some = random_rectangles(GRID, 5, RANDOM)
-    for statistic in (TripCount(), Endpoints(ROWS), DistinctCounts(some), QueryTotal(some)):
+    for statistic in (TripCount(), Endpoints(ROWS), DistinctCounts(some), QueryTotals(some)):
         np.testing.assert_array_equal(curator.measure(statistic, curator.budget, 1000), statistic.of(kept))

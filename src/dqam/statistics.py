@@ -249,12 +249,13 @@ class ShadowSums(_OnLattice):
     """The shadows of all trips (`dqam.shadows`) added up: int64[lattice.numbers], in units of 1/SHADOW; endpoints come
     first and are multiplied by their weight.
 
-    A trip of size W, the sum of its absolute numbers so weighted, above the cap C = `cap` * SHADOW counts each number x
-    as sign(x) floor(|x| C / W) instead.
+    The size of a trip is the sum of its absolute numbers so weighted. Where it is above the cap C = `cap` * SHADOW each
+    number x counts as sign(x) max(|x| - t, 0) instead, with the least whole t that brings the size to C or less: the
+    closest there is within the cap, but for rounding.
 
-    Sensitivity C: a shadow is a function of its trip alone; its numbers are at most 2^22, so that nothing here needs
-    more than 63 bits. If W <= C the trip changes the vector by W in the L1 norm or less, less where two of its numbers
-    are in one place; if not, by at most the sum of floor(|x| C / W) <= C.
+    Sensitivity C: a shadow is a function of its trip alone, and so is t; its numbers are at most 2^22, so that nothing
+    here needs more than 63 bits. The trip changes the vector by its size after the cap in the L1 norm, or by less where
+    two of its numbers are in one place.
     """
 
     lattice: Lattice
@@ -387,14 +388,18 @@ class DistinctCounts(_OnRectangles):
 
 
 @dataclass(frozen=True, eq=False)
-class QueryTotal(_OnRectangles):
-    """The distinct counts of a query set, added up: int64[1].
+class QueryTotals(_OnRectangles):
+    """How many of m rectangles each trip on the grid meets, added up, and how many it misses: int64[2].
 
-    Sensitivity m: a trip adds 0 or 1 to each of m counts. The mean count is known m times as well as any one of them.
+    The first is the sum of the distinct counts, and both together are m times the number of trips: for the price of
+    one of them both are known, and the mean count m times as well as any one count.
+
+    Sensitivity m: a trip on the grid that meets k of the rectangles adds k and m - k, m in all; any other trip meets
+    none, and adds nothing.
     """
 
     rectangles: Integers
-    name: str = field(default="sum of distinct trips", init=False)
+    name: str = field(default="rectangles met and missed", init=False)
 
     @property
     def sensitivity(self) -> int:
@@ -402,8 +407,9 @@ class QueryTotal(_OnRectangles):
         return len(self.rectangles)
 
     def of(self, records: Records) -> Integers:
-        """int64[1]."""
-        return records.distinct(self.rectangles).sum(keepdims=True)
+        """int64[2]."""
+        met = records.distinct(self.rectangles).sum()
+        return np.array([met, len(self.rectangles) * TripCount().of(records)[0] - met], np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -563,13 +569,20 @@ def _shadow_sizes(offsets, slots, values, cells, endpoint_weight):  # type: igno
 
 @njit(nogil=True, cache=True)
 def _add_shadows(offsets, slots, values, cells, endpoint_weight, cap, sums):  # type: ignore[no-untyped-def]
-    """Numbers are at most 2^22, weights 2^8 and caps 2^32, so that products stay below 2^63."""
+    """Numbers are at most 2^22 and weights 2^8: at 2^30 less nothing is left of any."""
     sizes = _shadow_sizes(offsets, slots, values, cells, endpoint_weight)
     for trip in range(len(sizes)):
+        less, most = np.int64(0), np.int64(2**30 if sizes[trip] > cap else 0)
+        while less < most:
+            middle, left = (less + most) // 2, np.int64(0)
+            for k in range(offsets[trip], offsets[trip + 1]):
+                left += max(0, abs(np.int64(values[k])) * (endpoint_weight if slots[k] < cells else 1) - middle)
+            if left > cap:
+                less = middle + 1
+            else:
+                most = middle
         for k in range(offsets[trip], offsets[trip + 1]):
-            size = abs(np.int64(values[k])) * (endpoint_weight if slots[k] < cells else 1)
-            if sizes[trip] > cap:
-                size = size * cap // sizes[trip]
+            size = max(0, abs(np.int64(values[k])) * (endpoint_weight if slots[k] < cells else 1) - less)
             sums[slots[k]] += size if values[k] > 0 else -size
 
 
@@ -588,6 +601,6 @@ def _add_costs(shares, regions, costs):  # type: ignore[no-untyped-def]
 
 
 STATISTICS = frozenset(
-    {TripCount, Endpoints, Flux, ShadowSums, CellShares, GroupShares, UniformityCosts, DistinctCounts, QueryTotal}
+    {TripCount, Endpoints, Flux, ShadowSums, CellShares, GroupShares, UniformityCosts, DistinctCounts, QueryTotals}
 )
 SCORES = frozenset({QueryErrors, LengthQuantile, ShadowQuantile})

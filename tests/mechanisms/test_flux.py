@@ -14,6 +14,7 @@ from dqam.mechanisms.flux import (
     ENDPOINT_WEIGHT,
     GLANCE,
     MOST_SIDE,
+    PLENTY,
     Estimate,
     Flux,
     Seen,
@@ -152,7 +153,7 @@ def test_the_total_is_the_number_of_trips_that_was_measured() -> None:
 
 def test_one_measurement_of_shadows_takes_all_that_is_left() -> None:
     for epsilon, names in (
-        ("0.01", ["number of trips", "sum of distinct trips"]),
+        ("0.01", ["rectangles met and missed"]),
         ("0.5", ["shadows"]),
         ("20", ["shadow size quantile", "shadows"]),
     ):
@@ -162,7 +163,7 @@ def test_one_measurement_of_shadows_takes_all_that_is_left() -> None:
         if "shadows" in names:
             assert [entry.name for entry in curator.ledger].count("shadows") == 1
             worth = 800 * float(epsilon)
-            looks = sum(entry.epsilon for entry in curator.ledger if "trips" in entry.name)
+            looks = sum(entry.epsilon for entry in curator.ledger if "met" in entry.name)
             assert looks / Fraction(epsilon) == pytest.approx(size_share(worth), abs=0.02)
     _, poor = run(Flux(), DATA["strolls"], QUERIES, "0.01")
     assert not any("shadow" in entry.name for entry in poor.ledger)
@@ -290,6 +291,14 @@ def test_endpoints_that_were_lost_in_noise_are_shifted_and_not_scaled() -> None:
     a -= a.mean() + 2  # of a sum below 0
     found, *_ = calibrated(LATTICE, (a, v, h), SIZE)
     np.testing.assert_allclose(found - a, (1000 - a.sum()) / a.size)
+
+
+def test_the_more_worth_the_more_endpoints_are_added_evenly() -> None:
+    a, v, h = blurred(5, 0)
+    a *= 900 / a.sum()
+    for worth, evenly in ((0.0, 0.0), (PLENTY / 2, 50.0), (PLENTY, 100.0), (9 * PLENTY, 100.0)):
+        found, *_ = calibrated(LATTICE, (a, v, h), Size(SIZE.covers, 1000.0, 400.0, worth))
+        np.testing.assert_allclose(found, (a + evenly / a.size) * 1000 / (900 + evenly))
 
 
 def test_no_flux_is_left_as_it_is() -> None:

@@ -41,7 +41,7 @@ ROOMS: dict[str, set[str] | None] = {
     "dqam.statistics": {
         *("FLUX", "MASS", "MOST_TRIPS", "SHADOW"),
         *("CellShares", "DistinctCounts", "Endpoints", "Flux", "GroupShares", "LengthQuantile", "QueryErrors"),
-        *("QueryTotal", "ShadowQuantile", "ShadowSums", "TripCount", "UniformityCosts"),
+        *("QueryTotals", "ShadowQuantile", "ShadowSums", "TripCount", "UniformityCosts"),
     },
 }
 

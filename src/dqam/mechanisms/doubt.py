@@ -87,8 +87,8 @@ def doubt(estimate: Estimate, seed: int = 0) -> Doubt:
     seen, kept = estimate.seen, estimate.kept
     moved, moved_fits = [], []
     for _ in range(AGAIN):
-        trips, answer = np.array((size.trips, size.answer)) + rng.laplace(0, size.noise / np.sqrt(2), 2)
-        other = replace(size, trips=max(float(trips), 1.0), answer=max(float(min(answer, trips)), 0.0))
+        met, missed = np.array((size.answer, size.trips - size.answer)) + rng.laplace(0, size.noise / 2, 2)
+        other = replace(size, trips=max(float(met + missed), 1.0), answer=max(float(min(met, met + missed)), 0.0))
         measured, fitted = seen.again(kept, other, rng)
         moved_fits.append(seen.distance(measured, fitted))
         moved.append(estimate.keep * (flat(fitted) - flat(kept)))

@@ -34,6 +34,7 @@ MOST_SIDE = 48  # of the lattice: shadows on finer ones cost more and gain littl
 CAP = Fraction(1, 25)  # of what is left for it
 ASKED = 2_000  # queries whose answers the fit tries to keep
 TRUST = 0.01  # in these answers, against the numbers
+PLENTY = 3_000.0  # worth from which missing endpoints are taken for noise, and not for what the cap cut off
 BLANKS = 4  # fits to noise alone
 STEPS, NEAR = 4_000, 1e-3  # of the fit
 
@@ -42,9 +43,9 @@ def size_share(worth: float) -> Fraction:
     """Of the budget, for the number of trips and the mean answer: half where there is little, a twentieth where much.
 
     >>> [float(size_share(worth)) for worth in (100, 1_000, 10_000, 1e6)]
-    [0.5, 0.28, 0.14, 0.05]
+    [0.42, 0.21, 0.11, 0.05]
     """
-    return max(GLANCE, Fraction(round(100 * min(0.5, 0.28 * (max(worth, 1.0) / 1_000) ** -0.3)), 100))
+    return max(GLANCE, Fraction(round(100 * min(0.5, 0.21 * (max(worth, 1.0) / 1_000) ** -0.3)), 100))
 
 
 def lattice_side(worth: float) -> int:
@@ -187,7 +188,11 @@ class Seen:
 
 
 def calibrated(lattice: Lattice, measured: Parts, size: Size) -> Parts:
-    """Endpoints that add up to the trips, and edges scaled so that the mean answer to the query set is right."""
+    """Endpoints that add up to the trips, and edges scaled so that the mean answer to the query set is right.
+
+    Endpoints that noise hides are missing in all cells alike, those that the cap cuts off by a part of each: the more
+    worth, the more of them are added evenly, and the rest by a factor (or evenly too, where most are missing).
+    """
     endpoints, vertical, horizontal = measured
     faces, inner_vertical, inner_horizontal = size.covers
     factors = lattice.gather(
@@ -195,6 +200,8 @@ def calibrated(lattice: Lattice, measured: Parts, size: Size) -> Parts:
         (faces[:, :-1] + faces[:, 1:]) / 2 - inner_vertical,
         (faces[:-1] + faces[1:]) / 2 - inner_horizontal,
     )
+    missing = size.trips - float(endpoints.sum())
+    endpoints = endpoints + min(1.0, size.worth / PLENTY) * missing / endpoints.size
     found = float(endpoints.sum())
     if found > size.trips / 2:
         endpoints = endpoints * (size.trips / found)

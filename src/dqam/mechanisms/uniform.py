@@ -23,7 +23,7 @@ from dqam.histogram import SpatialHistogram
 from dqam.partition.regions import coverage
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics import MOST_TRIPS, QueryTotal, TripCount
+from dqam.statistics import MOST_TRIPS, QueryTotals
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -39,7 +39,7 @@ class Size:
 
     covers  the share of the queries that hold each face, each vertical and each horizontal edge
     worth   trips * eps for one trip of a unit: how much can be learned at all
-    noise   the standard deviation of trips and answer
+    noise   the standard deviation of trips; that of the answer, and of trips less the answer, is 0.71 of it
     enough  whether there is what the mechanism needs
     """
 
@@ -99,10 +99,9 @@ def cover(grid: Grid, queries: Integers) -> tuple[Floats, Floats, Floats]:
 
 
 def _look(curator: Curator, queries: Integers, budget: Budget, epsilon: Fraction) -> tuple[float, float, float]:
-    """Noisy trips and mean answer, and the eps of each."""
-    trips = float(curator.measure(TripCount(), budget, epsilon / 2)[0])
-    total = float(curator.measure(QueryTotal(queries), budget, epsilon / 2)[0])
-    return float(epsilon / 2), trips, total / len(queries)
+    """The eps, noisy trips and the noisy mean answer."""
+    met, missed = curator.measure(QueryTotals(queries), budget, epsilon) / len(queries)
+    return float(epsilon), float(met + missed), float(met)
 
 
 def _sized(
@@ -121,7 +120,7 @@ def _sized(
     guess = sum(float((share * part).sum()) for share, part in zip(covers, _parts(evenly), strict=True))
     trust = 1 / (1 + 2 / weights.sum() * (one / (DOUBT * guess)) ** 2)
     answer = min(max(trust * measured + (1 - trust) * guess, 0.0), trips)
-    return Size(covers, trips, answer, trips * float(epsilon) / one, one * float(np.sqrt(2 / weights.sum())))
+    return Size(covers, trips, answer, trips * float(epsilon) / one, 2 * one / float(np.sqrt(weights.sum())))
 
 
 def _parts(histogram: SpatialHistogram) -> tuple[Floats, Floats, Floats]:

@@ -17,7 +17,7 @@ WEAK = 5  # the epsilon from which on the page says so
 # what the names in the ledger ask, and how many of the units that they are counted in make one
 QUESTIONS = {
     "number of trips": ("How many trips are on the map?", 1),
-    "sum of distinct trips": ("What do the counts of all the public rectangles add up to?", 1),
+    "rectangles met and missed": ("How many of the public rectangles do trips meet and miss, added up?", 1),
     "distinct trips": ("How many trips pass through that rectangle?", 1),
     "query errors": ("At which public rectangle is the draft of the map furthest off?", 1),
     "endpoints by region": ("How many trips start and end in each region?", 1),
