@@ -111,7 +111,7 @@ def make_release(path: Path) -> Release:
     trips = next(cities.city_trips(20_000, seed=0))
     release = Plan.of(grid, 1).release(Curator(walk(trips, grid), Budget(1), SeededNoise(0)), "a benchmark")
     path.parent.mkdir(parents=True, exist_ok=True)
-    release.save(path)
+    release.save(path, overwrite=True)
     return release
 
 
