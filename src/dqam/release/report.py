@@ -44,7 +44,7 @@ BANNER = (
     "page.</p></div>"
 )
 TRIALS = (  # docs/mechanisms.md
-    f"They were set by trials with trips of several cities, where 86 to 97 of 100 intervals of {SURE} held the true "
+    f"They were set by trials with trips of several cities, where 84 to 98 of 100 intervals of {SURE} held the true "
     "count; of large rectangles on maps of 100,000 trips or more as few as 65 did."
 )
 
