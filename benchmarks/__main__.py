@@ -14,6 +14,7 @@ NAMES = (
     "flux_run",
     "histogram_floor",
     "explorer_load",
+    "engines",
 )
 
 if __name__ == "__main__":

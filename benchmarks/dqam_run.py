@@ -23,9 +23,9 @@ from dqam.partition.quadtree import grow_quadtree
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import Noise, OpenDPNoise, SeededNoise
+from dqam.records import Records
 from dqam.rectangles import random_rectangles
 from dqam.sources import read
-from dqam.statistics import Records
 from dqam.walks import walk
 
 STEPS = "dqam.mechanisms.dqam"

@@ -29,10 +29,10 @@ from dqam.mechanisms.uniform import measure_size
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import OpenDPNoise
+from dqam.records import Records
 from dqam.rectangles import random_rectangles
 from dqam.shadows import cast
 from dqam.sources import read
-from dqam.statistics import Records
 from dqam.walks import Walks, walk
 
 STEPS: dict[str, tuple[str, Callable[..., Any]]] = {

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from dqam import shadows as module
 from dqam.grid import Grid
 from dqam.partition.lattice import Lattice
+from dqam.records import Records
 from dqam.shadows import MOST_VISITS, RIDGE, UNIT, Shadows, _expect, _solve, cast
-from dqam.statistics import Records, ShadowSums
+from dqam.statistics import ShadowSums
 from dqam.trips import Trips
 from dqam.walks import Gap, walk
 

@@ -7,6 +7,8 @@ gone, whatever happens: a crash never lets more be published than is recorded.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -17,6 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dqam.engines.disk import Disk
+from dqam.engines.local import Progress, quiet
 from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.histogram import SpatialHistogram
@@ -25,11 +29,14 @@ from dqam.mechanisms.doubt import Doubt, doubt
 from dqam.mechanisms.flux import Flux
 from dqam.privacy.budget import Budget, Number, Unit, parse_epsilon
 from dqam.privacy.curator import Curator
+from dqam.privacy.keeping import Keep
 from dqam.privacy.ledger import Ledger, Spent
 from dqam.privacy.noise import OpenDPNoise
+from dqam.records import MOST_TRIPS, AnyRecords, Engine, Records, Scanned
 from dqam.rectangles import Snapped, random_rectangles, snap
 from dqam.release.release import Provenance, Release, check_crs
 from dqam.sources import Source, read
+from dqam.sources.columns import NAMES as ROLES
 from dqam.trips import Trips
 from dqam.walks import Gap, lay
 
@@ -37,6 +44,8 @@ QUERIES = 16_000
 MAX_TRIPS = 10  # of a person, if not said
 LONGEST = 200  # characters of a title
 TITLE = "Distinct trips on a map"
+MEMORY = 4 << 30
+ENGINES = ("local", "duckdb", "spark")
 LIBRARIES = ("dqam", "numpy", "numba", "opendp", "pyproj")
 
 
@@ -54,10 +63,12 @@ def publish(
     dataset: str | None = None,
     total: Number | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
+    engine: str = "local",
+    memory: int = MEMORY,
 ) -> Release:
     """Spend `epsilon` of a data set's budget and make a release that anyone may have.
 
-    trips      what `dqam.read` gives or takes: a file, a data frame, MovingPandas trajectories
+    trips      what `dqam.read` gives or takes: a file, a data frame, MovingPandas trajectories; or Spark's data frame
     grid       where the map is: public, never taken from the trips
     epsilon    what this publication may tell: 1, "0.1", Fraction(1, 3)
     mechanism  a name of `dqam.mechanisms.MECHANISMS`; "flux" also tells how far its answers may be off
@@ -70,6 +81,9 @@ def publish(
     total      epsilon that may ever be spent on the data set, said at its first publication. If not given, the first
                publication spends it all
     ledger     the database of what was spent: a file, or a URL as of PostgreSQL; by default that of the user
+
+    engine     "local" has all trips in memory; "duckdb" sorts points on disk; "spark" has a cluster count
+    memory     bytes, about, that "duckdb" may take
 
     The budget is recorded as spent before noise is drawn, and stays so whatever happens then. More than is left is
     refused with a `dqam.privacy.budget.BudgetError`, and nothing is spent.
@@ -87,21 +101,65 @@ def publish(
     plan = Plan.of(grid, epsilon, mechanism, queries, unit, max_trips, gap, title)
     name = data_set_name(trips) if dataset is None else dataset
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    if not isinstance(trips, Trips):
-        trips = (trips if isinstance(trips, Source) else read(trips)).trips()
-    release, spent = carry_out(plan, trips, name, book, total)
+    keep = Keep.of(plan.unit, OpenDPNoise().generator())
+    with records_of(plan, trips, keep, engine, memory) as records:
+        release, spent = carry_out(plan, records, keep, name, book, total)
     book.saved(spent.id)
     return release
 
 
+@contextmanager
+def records_of(
+    plan: Plan, trips: Any, keep: Keep, engine: str = "local", memory: int = MEMORY, progress: Progress = quiet
+) -> Iterator[AnyRecords]:
+    """What is kept of the trips, where they are; an `InputError` if none is on the grid."""
+    if keep.unit != plan.unit:
+        raise InputError(f"Trips are kept for the unit {keep.unit}, and the plan is for {plan.unit}.")
+    if engine not in ENGINES:
+        raise InputError(f"There is no engine {engine!r}; use one of {', '.join(ENGINES)}.")
+    if engine == "spark" or hasattr(trips, "mapInArrow"):
+        from dqam.engines.spark import Spark, points_of
+
+        columns, options = None, {}
+        if isinstance(trips, Source):
+            if not trips.is_points:
+                raise InputError(f"{trips.name}: Spark reads Parquet files with a point a row.")
+            columns = {role: trips.roles.get(role, "") for role in ROLES}
+            options = {"crs": trips.crs, "swap_axes": trips.swap_axes, "on_error": trips.on_error}
+        yield _scanned(Spark(points_of(trips), keep, columns, options, progress=progress), plan)
+        return
+    source = trips if isinstance(trips, Source) else read(trips)
+    if engine == "duckdb":
+        with Disk(source, keep, memory, progress=progress) as sorted_points:
+            yield _scanned(sorted_points, plan)
+        return
+    with progress(f"Reading {source.name}") as show:
+        batches = []
+        for batch in source:
+            batches.append(batch)
+            show(source.progress)
+    whole = Trips.concat(batches)
+    (walks,) = lay([whole], plan.grid, plan.gap, source.name)
+    yield Records(walks, keep.mask(whole.persons, whole.ids), plan.unit)
+
+
+def _scanned(engine: Engine, plan: Plan) -> Scanned:
+    """Records with the engine after their first scan."""
+    records = Scanned(engine, plan.grid, plan.queries, plan.gap)
+    if records.trips()[0] > MOST_TRIPS:
+        raise InputError(f"At most {MOST_TRIPS:,} trips can be asked at once; split the data set.")
+    if not records.trips()[0]:
+        raise InputError(f"None of the trips meets {plan.grid.bounds} ({plan.grid.crs}); give bounds that cover them.")
+    return records
+
+
 def carry_out(
-    plan: Plan, trips: Trips, name: str, ledger: Ledger, total: Number | None = None
+    plan: Plan, records: AnyRecords, keep: Keep, name: str, ledger: Ledger, total: Number | None = None
 ) -> tuple[Release, Spent]:
     """The release that was planned, and what was charged for it."""
-    (walks,) = lay([trips], plan.grid, plan.gap, name)
-    curator = Curator(walks, Budget(plan.epsilon, name), OpenDPNoise(), plan.unit, trips.persons)
+    curator = Curator(records, Budget(plan.epsilon, name), OpenDPNoise(), plan.unit)
     spent = ledger.spend(name, plan.epsilon, plan.unit, plan.mechanism, str(plan.grid), total)
-    return plan.release(curator, spent.id), spent
+    return plan.release(curator, spent.id, keep.salt), spent
 
 
 def data_set_name(trips: Any) -> str:
@@ -168,7 +226,7 @@ class Plan:
         silence = Gap.parse(gap) if isinstance(gap, str) else gap
         return cls(grid, parse_epsilon(epsilon), mechanism, whose, cells, in_words, silence, title)
 
-    def release(self, curator: Curator, publication: str) -> Release:
+    def release(self, curator: Curator, publication: str, salt: str = "") -> Release:
         """Ask the curator all that the mechanism wants to know, for all of its budget."""
         if curator.grid != self.grid or curator.unit != self.unit:
             raise InputError("The curator has another grid or unit than the plan.")
@@ -183,6 +241,7 @@ class Plan:
             unit=self.unit,
             queries=self.queries_in_words,
             gap="" if self.gap is None else str(self.gap),
+            salt=salt if self.unit.name == "person" else "",
             ledger=curator.ledger,
             private=curator.private,
             versions={name: version(name) for name in LIBRARIES},

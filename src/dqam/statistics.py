@@ -20,69 +20,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dqam.counting import count_distinct
 from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.partition.lattice import Lattice
 from dqam.partition.regions import Partition, coverage, frozen
+from dqam.records import MASS, SHADOW, AnyRecords
 from dqam.rectangles import check_rectangles
-from dqam.shadows import UNIT, Shadows, cast
-from dqam.walks import Walks
 
 Integers = NDArray[np.int64]
 
-MASS = 2**30 - 2**24  # of a trip, spread over its visits; see `UniformityCosts` for what the difference is for
-MOST_TRIPS = 2**31  # so that sums of mass fit 64 bits
 FLUX = 2**16  # of a crossing
-SHADOW = UNIT  # of a number of a shadow
-
-
-class Records:
-    """The trips behind the curator, all or those to `keep`, and what was counted. Mechanisms never hold this.
-
-    walks    all walks; only trips to keep count
-    longest  int64[n]: the longest piece of each trip that counts, -1 for others and where a trip is not on the grid
-    """
-
-    def __init__(self, walks: Walks, keep: NDArray[np.bool_] | None = None) -> None:
-        if len(walks) > MOST_TRIPS:
-            raise InputError(f"At most {MOST_TRIPS:,} trips can be asked at once; split the data set.")
-        self.walks = walks
-        self.keep = keep
-        self.longest = _longest_pieces(walks.pieces, walks.trips)
-        if keep is not None:
-            self.longest[~keep] = -1
-        self._counted: list[tuple[Integers, Integers]] = []  # query sets and their counts
-        self._shares: Integers | None = None
-        self._shadows: tuple[Lattice, Shadows] | None = None  # of the last lattice
-
-    def distinct(self, rectangles: Integers) -> Integers:
-        """The exact distinct counts of a query set; a set that was counted, or one query of it, is looked up."""
-        for known, counts in self._counted:
-            if np.array_equal(known, rectangles):
-                return counts
-            if len(rectangles) == 1 and (same := (known == rectangles).all(axis=1)).any():
-                return counts[[int(np.argmax(same))]]
-        counts = count_distinct(self.walks, rectangles, self.walks.grid, self.keep)
-        counts.flags.writeable = False
-        self._counted.append((rectangles.copy(), counts))
-        return counts
-
-    def shares(self) -> Integers:
-        """int64[rows, columns]: MASS // visits for each visit of each trip's longest piece; added up once."""
-        if self._shares is None:
-            mass = np.zeros(self.walks.grid.rows * self.walks.grid.columns, np.int64)
-            _add_shares(self.walks.cells, self.walks.pieces, self.longest, mass)
-            mass.flags.writeable = False
-            self._shares = mass.reshape(self.walks.grid.shape)
-        return self._shares
-
-    def shadows(self, lattice: Lattice) -> Shadows:
-        """The shadow of each trip's longest piece; cast once for a lattice."""
-        known = self._shadows  # threads may share these records, each with a lattice of its own
-        if known is None or known[0] != lattice:
-            known = self._shadows = lattice, cast(self.walks, self.longest, lattice)
-        return known[1]
 
 
 class Question(Protocol):
@@ -99,7 +46,7 @@ class Question(Protocol):
     def check(self, grid: Grid) -> None:
         """An `InputError` if this can not be asked on `grid`; looks at no data."""
 
-    def of(self, records: Records) -> Integers:
+    def of(self, records: AnyRecords) -> Integers:
         """The exact value; only the curator may ask."""
 
 
@@ -168,9 +115,9 @@ class TripCount(_OnAnyGrid):
     name: str = field(default="number of trips", init=False)
     sensitivity: int = field(default=1, init=False)
 
-    def of(self, records: Records) -> Integers:
+    def of(self, records: AnyRecords) -> Integers:
         """int64[1]."""
-        return np.array([np.count_nonzero(records.longest >= 0)], np.int64)
+        return records.trips()
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,12 +131,11 @@ class Endpoints(_OnPartition):
     name: str = field(default="endpoints by region", init=False)
     sensitivity: int = field(default=2, init=False)
 
-    def of(self, records: Records) -> Integers:
+    def of(self, records: AnyRecords) -> Integers:
         """int64[regions]."""
-        walks, pieces = records.walks, records.longest[records.longest >= 0]
-        ends = np.concatenate([walks.cells[walks.pieces[pieces]], walks.cells[walks.pieces[pieces + 1] - 1]])
-        labels = self.partition.labels.ravel()[ends]
-        return np.bincount(labels, minlength=len(self.partition)).astype(np.int64)
+        ends = np.zeros(len(self.partition), np.int64)
+        np.add.at(ends, self.partition.labels.ravel(), records.ends())
+        return ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,15 +179,10 @@ class Flux(_OnPartition):
         """The cap, in units of 1/FLUX."""
         return self.cap * FLUX
 
-    def of(self, records: Records) -> Integers:
+    def of(self, records: AnyRecords) -> Integers:
         """int64[2 * regions]."""
-        walks, regions = records.walks, len(self.partition)
-        weights = np.full(regions, FLUX, np.int64) if self.weights is None else self.weights
-        flux = np.zeros(2 * regions, np.int64)
-        labels = self.partition.labels.ravel()
-        cap = self.sensitivity
-        _add_flux(walks.cells, walks.pieces, records.longest, walks.grid.columns, labels, weights, cap, flux)
-        return flux
+        weights = np.full(len(self.partition), FLUX, np.int64) if self.weights is None else self.weights
+        return records.flux(self.partition.labels.ravel(), weights, self.sensitivity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,11 +215,9 @@ class ShadowSums(_OnLattice):
         """The cap, in units of 1/SHADOW."""
         return self.cap * SHADOW
 
-    def of(self, records: Records) -> Integers:
+    def of(self, records: AnyRecords) -> Integers:
         """int64[lattice.numbers]."""
-        sums = np.zeros(self.lattice.numbers, np.int64)
-        _add_shadows(*records.shadows(self.lattice), self.lattice.cells, self.endpoint_weight, self.sensitivity, sums)
-        return sums
+        return records.shadow_sums(self.lattice, self.endpoint_weight, self.cap)
 
 
 @dataclass(frozen=True)
@@ -291,7 +230,7 @@ class CellShares(_OnAnyGrid):
     name: str = field(default="cell shares", init=False)
     sensitivity: int = field(default=MASS, init=False)
 
-    def of(self, records: Records) -> Integers:
+    def of(self, records: AnyRecords) -> Integers:
         """int64[rows * columns]."""
         return records.shares().ravel()
 
@@ -322,7 +261,7 @@ class GroupShares:
         if self.labels.shape != grid.shape:
             raise InputError(f"Labels of {self.labels.shape} cells do not fit a grid of {grid.shape}.")
 
-    def of(self, records: Records) -> Integers:
+    def of(self, records: AnyRecords) -> Integers:
         """int64[groups]."""
         groups = np.zeros(int(self.labels.max()) + 1, np.int64)
         inside = self.labels >= 0
@@ -362,7 +301,7 @@ class UniformityCosts(_OnRectangles):
         if coverage(self.rectangles, *grid.shape).max() > 1:
             raise InputError(f"Costs are of disjoint regions; some of these {len(self.rectangles)} overlap.")
 
-    def of(self, records: Records) -> Integers:
+    def of(self, records: AnyRecords) -> Integers:
         """int64[regions]."""
         return region_costs(records.shares(), self.rectangles)
 
@@ -382,7 +321,7 @@ class DistinctCounts(_OnRectangles):
         """One for each rectangle."""
         return len(self.rectangles)
 
-    def of(self, records: Records) -> Integers:
+    def of(self, records: AnyRecords) -> Integers:
         """int64[m]."""
         return records.distinct(self.rectangles)
 
@@ -406,10 +345,10 @@ class QueryTotals(_OnRectangles):
         """One for each rectangle."""
         return len(self.rectangles)
 
-    def of(self, records: Records) -> Integers:
+    def of(self, records: AnyRecords) -> Integers:
         """int64[2]."""
         met = records.distinct(self.rectangles).sum()
-        return np.array([met, len(self.rectangles) * TripCount().of(records)[0] - met], np.int64)
+        return np.array([met, len(self.rectangles) * records.trips()[0] - met], np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -433,7 +372,7 @@ class QueryErrors(_OnRectangles):
         estimates.flags.writeable = False
         object.__setattr__(self, "estimates", estimates)
 
-    def of(self, records: Records) -> Integers:
+    def of(self, records: AnyRecords) -> Integers:
         """int64[m]."""
         return np.abs(records.distinct(self.rectangles) - np.rint(self.estimates).astype(np.int64))
 
@@ -457,6 +396,9 @@ class _Quantile:
         lengths = np.array(self.lengths)
         if lengths.ndim != 1 or not len(lengths) or lengths.dtype.kind not in "iu":
             raise InputError(f"Lengths to choose from are whole numbers; got {lengths.dtype} of {lengths.shape}.")
+        lengths = lengths.astype(np.int64)
+        if lengths[0] < 0 or lengths[-1] > 2**24 or (np.diff(lengths) <= 0).any():
+            raise InputError(f"Lengths to choose from rise, from 0 to at most {2**24}.")
         lengths.flags.writeable = False
         object.__setattr__(self, "lengths", lengths)
 
@@ -466,8 +408,8 @@ class _Quantile:
         return max(self.quantile.numerator, self.quantile.denominator - self.quantile.numerator)
 
     def _scores(self, found: Integers) -> Integers:
-        shorter = np.searchsorted(np.sort(found), self.lengths, side="right")
-        return -np.abs(self.quantile.denominator * shorter - self.quantile.numerator * len(found))
+        """From how many trips are not longer than each candidate and, last, how many there are."""
+        return -np.abs(self.quantile.denominator * found[:-1] - self.quantile.numerator * found[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -487,9 +429,9 @@ class LengthQuantile(_Quantile, _OnAnyGrid):
         steps = max(2, round(np.log(longest) / np.log(1.05)))
         return cls(np.unique(np.rint(np.geomspace(1, longest, steps)).astype(np.int64)), quantile)
 
-    def of(self, records: Records) -> Integers:
+    def of(self, records: AnyRecords) -> Integers:
         """int64[lengths]."""
-        return self._scores(np.diff(records.walks.pieces)[records.longest[records.longest >= 0]] - 1)
+        return self._scores(records.lengths(self.lengths))
 
 
 @dataclass(frozen=True, eq=False)
@@ -507,11 +449,9 @@ class ShadowQuantile(_Quantile, _OnLattice):
         _Quantile.__post_init__(self)
         _OnLattice.__post_init__(self)
 
-    def of(self, records: Records) -> Integers:
+    def of(self, records: AnyRecords) -> Integers:
         """int64[lengths]."""
-        shadows = records.shadows(self.lattice)
-        sizes = _shadow_sizes(*shadows, self.lattice.cells, self.endpoint_weight)
-        return self._scores(-(-sizes[np.diff(shadows.offsets) > 0] // SHADOW))
+        return self._scores(records.shadow_sizes(self.lattice, self.endpoint_weight, self.lengths))
 
 
 def region_costs(shares: Integers, regions: Integers) -> Integers:
@@ -519,71 +459,6 @@ def region_costs(shares: Integers, regions: Integers) -> Integers:
     costs = np.zeros(len(regions), np.int64)
     _add_costs(shares, regions, costs)
     return costs
-
-
-@njit(nogil=True, cache=True)
-def _longest_pieces(pieces, trips):  # type: ignore[no-untyped-def]
-    """The piece of each trip with the most visits, the first of equals; -1 where a trip has none."""
-    longest = np.full(len(trips) - 1, -1, np.int64)
-    for trip in range(len(trips) - 1):
-        most = 0
-        for piece in range(trips[trip], trips[trip + 1]):
-            visits = pieces[piece + 1] - pieces[piece]
-            if visits > most:
-                most, longest[trip] = visits, piece
-    return longest
-
-
-@njit(nogil=True, cache=True)
-def _add_shares(cells, pieces, longest, mass):  # type: ignore[no-untyped-def]
-    for piece in longest:
-        if piece >= 0:
-            share = MASS // (pieces[piece + 1] - pieces[piece])
-            for visit in range(pieces[piece], pieces[piece + 1]):
-                mass[cells[visit]] += share
-
-
-@njit(nogil=True, cache=True)
-def _add_flux(cells, pieces, longest, columns, labels, weights, cap, flux):  # type: ignore[no-untyped-def]
-    regions = len(weights)
-    for piece in longest:
-        if piece < 0:
-            continue
-        total = 0
-        for visit in range(pieces[piece] + 1, pieces[piece + 1]):
-            total += weights[labels[min(cells[visit - 1], cells[visit])]]
-        for visit in range(pieces[piece] + 1, pieces[piece + 1]):
-            region = labels[min(cells[visit - 1], cells[visit])]
-            weight = weights[region] if total <= cap else weights[region] * cap // total
-            flux[region + (regions if abs(cells[visit] - cells[visit - 1]) == columns else 0)] += weight
-
-
-@njit(nogil=True, cache=True)
-def _shadow_sizes(offsets, slots, values, cells, endpoint_weight):  # type: ignore[no-untyped-def]
-    sizes = np.zeros(len(offsets) - 1, np.int64)
-    for trip in range(len(sizes)):
-        for k in range(offsets[trip], offsets[trip + 1]):
-            sizes[trip] += abs(np.int64(values[k])) * (endpoint_weight if slots[k] < cells else 1)
-    return sizes
-
-
-@njit(nogil=True, cache=True)
-def _add_shadows(offsets, slots, values, cells, endpoint_weight, cap, sums):  # type: ignore[no-untyped-def]
-    """Numbers are at most 2^22 and weights 2^8: at 2^30 less nothing is left of any."""
-    sizes = _shadow_sizes(offsets, slots, values, cells, endpoint_weight)
-    for trip in range(len(sizes)):
-        less, most = np.int64(0), np.int64(2**30 if sizes[trip] > cap else 0)
-        while less < most:
-            middle, left = (less + most) // 2, np.int64(0)
-            for k in range(offsets[trip], offsets[trip + 1]):
-                left += max(0, abs(np.int64(values[k])) * (endpoint_weight if slots[k] < cells else 1) - middle)
-            if left > cap:
-                less = middle + 1
-            else:
-                most = middle
-        for k in range(offsets[trip], offsets[trip + 1]):
-            size = max(0, abs(np.int64(values[k])) * (endpoint_weight if slots[k] < cells else 1) - less)
-            sums[slots[k]] += size if values[k] > 0 else -size
 
 
 @njit(nogil=True, cache=True)

@@ -18,8 +18,8 @@ from dqam.mechanisms.prish import Prish
 from dqam.privacy.budget import Budget, Number
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import Noise, SeededNoise
+from dqam.records import Records
 from dqam.rectangles import random_rectangles
-from dqam.statistics import Records
 from dqam.trips import Trips
 from dqam.walks import walk
 

@@ -8,7 +8,7 @@ import pytest
 from dqam import cities
 from dqam.grid import Grid
 from dqam.mechanisms import Mechanism, make
-from dqam.statistics import Records
+from dqam.records import Records
 from dqam.walks import walk
 from tests.mechanisms.cases import PUBLISHABLE, city, run, some_queries, strolls, unit_square
 

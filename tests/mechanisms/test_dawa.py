@@ -20,8 +20,9 @@ from dqam.partition.hilbert import hilbert_order
 from dqam.privacy.budget import Budget, Unit
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
+from dqam.records import MASS, Records
 from dqam.rectangles import random_rectangles
-from dqam.statistics import MASS, CellShares, Records
+from dqam.statistics import CellShares
 from dqam.trips import Trips
 from dqam.walks import walk
 

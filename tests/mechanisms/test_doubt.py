@@ -14,8 +14,8 @@ from dqam.partition.lattice import Lattice
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
+from dqam.records import Records
 from dqam.rectangles import random_rectangles
-from dqam.statistics import Records
 from tests.mechanisms.cases import city, some_queries, strolls, unit_square
 
 

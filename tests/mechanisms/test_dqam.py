@@ -17,7 +17,8 @@ from dqam.partition.regions import Partition
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics import MASS, GroupShares
+from dqam.records import MASS
+from dqam.statistics import GroupShares
 from tests.mechanisms.cases import city, parts, run, some_queries, strolls, unit_square
 
 GRID = unit_square(8, 8)

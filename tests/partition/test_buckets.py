@@ -15,7 +15,8 @@ from dqam.partition.hilbert import hilbert_order
 from dqam.privacy.budget import Budget, Unit
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics import MASS, CellShares, Records
+from dqam.records import MASS, Records
+from dqam.statistics import CellShares
 from dqam.trips import Trips
 from dqam.walks import walk
 from tests.test_statistics import BASES, GRID, LONG, SINGLE, TRIPS, records

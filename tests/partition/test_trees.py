@@ -12,7 +12,7 @@ from dqam.partition.regions import Partition, quadtree_depth
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics import MASS, Records
+from dqam.records import MASS, Records
 from dqam.trips import Trips
 from dqam.walks import walk
 

@@ -13,9 +13,11 @@ from dqam.partition.buckets import L1Buckets
 from dqam.partition.privtree import PrivTree
 from dqam.partition.regions import Partition
 from dqam.privacy.budget import Budget, BudgetError, Unit
-from dqam.privacy.curator import Curator, Entry, _kept
+from dqam.privacy.curator import Curator, Entry
+from dqam.privacy.keeping import Keep
 from dqam.privacy.noise import OpenDPNoise, SeededNoise
-from dqam.statistics import MASS, Flux, LengthQuantile, Records, TripCount
+from dqam.records import MASS, Records
+from dqam.statistics import Flux, LengthQuantile, TripCount
 from dqam.trips import Trips
 from dqam.walks import Walks, walk
 
@@ -173,7 +175,7 @@ def test_persons_are_needed_for_a_unit_of_persons() -> None:
     with pytest.raises(InputError, match="1 trips do not say whose"):
         Curator(walks(2), Budget(1), SeededNoise(0), Unit.person(2), pa.array(["a", None]))
     twice = pa.DictionaryArray.from_arrays([0, 1, 2, 3], ["a"] * 4)  # one person under four numbers
-    assert _kept(twice, 1, np.random.default_rng(0)).sum() == 1
+    assert Keep(Unit.person(1), "00").mask(twice).sum() == 1
     with pytest.raises(TypeError):
         Unit.person(1.5)  # type: ignore[arg-type]
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 from rich.table import Table
 
 from dqam.cli.options import OVERWRITE, PATH, reads_trips, refuse_to_replace
-from dqam.cli.terminal import answers, json_option, plain, print_json, say_notes, watched, words
+from dqam.cli.terminal import answers, json_option, plain, print_json, progress_of, say_notes, words
 from dqam.errors import InputError
 from dqam.files import writable
 from dqam.grid import Grid, is_degrees
@@ -57,6 +59,14 @@ LEDGER = click.option(
 @click.option("--plan", "only_plan", is_flag=True, help="Show budget and expected error; read no trip, spend nothing.")
 @click.option("--expect", type=click.IntRange(1, 2**31), metavar="TRIPS", help="For --plan: about how many trips.")
 @OVERWRITE
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "duckdb", "spark"]),
+    default="local",
+    show_default=True,
+    help="Who counts: this machine in memory, DuckDB on its disk, or Spark. All give the same.",
+)
+@click.option("--memory", default="4GiB", show_default=True, help="What DuckDB may take, about.")
 @click.option("--sure", is_flag=True, help=f"Publish though epsilon is above {HUGE}, or bounds look misordered.")
 @json_option
 def publish(
@@ -76,6 +86,8 @@ def publish(
     only_plan: bool,
     expect: int | None,
     overwrite: bool,
+    engine: str,
+    memory: str,
     sure: bool,
     as_json: bool,
 ) -> None:
@@ -90,9 +102,9 @@ def publish(
     publication of a data set spends its whole budget, unless --total leaves more for later. Bounds, queries, title and
     all options are public: never take them from the trips.
     """
+    from dqam.privacy.keeping import Keep
     from dqam.privacy.ledger import Ledger
-    from dqam.publishing import TITLE, Plan, carry_out, data_set_name
-    from dqam.trips import Trips
+    from dqam.publishing import TITLE, Plan, carry_out, data_set_name, records_of
 
     if not sure:
         _refuse_misordered(grid)
@@ -112,9 +124,9 @@ def publish(
     _check_room(writable(output), 40 * grid.rows * grid.columns + 2**22)
     name, book = data_set_name(source) if dataset is None else dataset, Ledger.open(ledger)
     _say_what_begins(book, name)
-    trips = Trips.concat(list(watched(source, f"Reading {source.name}")))
-    with words.status(f"Publishing with {mechanism}"):
-        release, spent = carry_out(plan, trips, name, book, total)
+    keep = Keep.of(plan.unit, np.random.default_rng())
+    with records_of(plan, source, keep, engine, parse_size(memory), progress_of) as records:
+        release, spent = carry_out(plan, records, keep, name, book, total)
         output = _saved(release, output, overwrite)
         book.saved(spent.id)
     if as_json:
@@ -140,6 +152,19 @@ def publish(
         soft_wrap=True,
     )
     say_notes(source)
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size like 4GiB or 800MB.
+
+    >>> parse_size("1GiB"), parse_size("800 MB")
+    (1073741824, 800000000)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", text, re.IGNORECASE)
+    if found is None:
+        raise InputError(f"A size of memory is a number with its unit, such as 4GiB or 800MB; got {text!r}.")
+    power = " KMGT".index(found[2].upper() or " ")
+    return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
 
 
 def _refuse_misordered(grid: Grid) -> None:

@@ -35,10 +35,9 @@ from dqam.privacy.audit import GRID, Mechanism, laid, neighbours
 from dqam.privacy.budget import Budget, Number, Unit
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
+from dqam.records import MASS, SHADOW, Records
 from dqam.statistics import (
     FLUX,
-    MASS,
-    SHADOW,
     CellShares,
     DistinctCounts,
     Endpoints,
@@ -47,7 +46,6 @@ from dqam.statistics import (
     LengthQuantile,
     QueryErrors,
     QueryTotals,
-    Records,
     Scores,
     ShadowQuantile,
     ShadowSums,

@@ -24,7 +24,8 @@ from dqam.mechanisms.prish import FacesAndEdges
 from dqam.mechanisms.rounds import Oracle, play
 from dqam.mechanisms.uniform import lift, scaled_to, stretch
 from dqam.partition.regions import Partition, children, node_bounds, places, quadtree_depth
-from dqam.statistics import MASS, region_costs
+from dqam.records import MASS
+from dqam.statistics import region_costs
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -29,9 +29,9 @@ from dqam.mechanisms import MECHANISMS, make
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
+from dqam.records import Records
 from dqam.rectangles import random_rectangles
 from dqam.sources import read
-from dqam.statistics import Records
 from dqam.walks import Walks, walk
 
 DISTINCT, PAPER = "distinct", "paper"

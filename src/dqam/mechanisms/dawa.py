@@ -27,7 +27,8 @@ from dqam.partition.buckets import MOST_CELLS, L1Buckets
 from dqam.partition.hilbert import hilbert_order
 from dqam.privacy.budget import Budget, parse_epsilon
 from dqam.privacy.curator import Curator
-from dqam.statistics import MASS, MOST_TRIPS, GroupShares
+from dqam.records import MASS, MOST_TRIPS
+from dqam.statistics import GroupShares
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

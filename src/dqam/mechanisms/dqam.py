@@ -30,7 +30,8 @@ from dqam.partition.quadtree import grow_quadtree
 from dqam.partition.regions import Partition
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics import MASS, GroupShares
+from dqam.records import MASS
+from dqam.statistics import GroupShares
 
 TRIES = 6  # of grading, until edges fit
 EMPTY = 1e-3  # of the mean density: what a region has at least, so that it can be scaled up again

@@ -26,7 +26,8 @@ from dqam.mechanisms.uniform import Size, consistent, measure_size, spread_evenl
 from dqam.partition.lattice import Floats, Integers, Lattice, Parts, flat
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics import SHADOW, ShadowQuantile, ShadowSums
+from dqam.records import SHADOW
+from dqam.statistics import ShadowQuantile, ShadowSums
 
 ENDPOINT_WEIGHT = 3  # how much better endpoints are measured than crossings
 GLANCE = Fraction(1, 20)  # of the budget, for a first look at the size

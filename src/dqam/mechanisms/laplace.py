@@ -16,7 +16,8 @@ from dqam.histogram import SpatialHistogram
 from dqam.mechanisms.uniform import measure_size, spread, spread_evenly
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics import MASS, CellShares
+from dqam.records import MASS
+from dqam.statistics import CellShares
 
 
 @dataclass(frozen=True)

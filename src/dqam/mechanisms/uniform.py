@@ -23,7 +23,8 @@ from dqam.histogram import SpatialHistogram
 from dqam.partition.regions import coverage
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics import MOST_TRIPS, QueryTotals
+from dqam.records import MOST_TRIPS
+from dqam.statistics import QueryTotals
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.privacy.noise import Noise
-from dqam.statistics import MASS, Records
+from dqam.records import MASS, AnyRecords
 
 Integers = NDArray[np.int64]
 
@@ -88,7 +88,7 @@ class L1Buckets:
         """lambda for intervals of `length` cells, in units of 1/MASS; what none exceeds where no length is given."""
         return (4 - (Fraction(2, length) if length else 0)) * 2**30 * max_trips / epsilon
 
-    def grow(self, records: Records, noise: Noise, epsilon: Fraction, max_trips: int) -> Integers:
+    def grow(self, records: AnyRecords, noise: Noise, epsilon: Fraction, max_trips: int) -> Integers:
         """int64[buckets + 1]: where in the order buckets begin, and the number of cells; only the curator may ask."""
         shares = records.shares().ravel()[self.order]
         noisy = np.zeros((len(shares).bit_length(), len(shares)), np.int64)

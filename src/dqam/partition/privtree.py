@@ -45,7 +45,7 @@ from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.partition.regions import Partition, children, node_bounds, quadtree_depth
 from dqam.privacy.noise import Noise
-from dqam.statistics import MASS, Records
+from dqam.records import MASS, AnyRecords
 
 Integers = NDArray[np.int64]
 
@@ -78,9 +78,9 @@ class PrivTree:
         """lambda ln 4 plus a unit's mass, rounded up."""
         return math.ceil(float(cls.scale(epsilon, max_trips)) * math.log(4) * (1 + 1e-9)) + MASS * max_trips
 
-    def grow(self, records: Records, noise: Noise, epsilon: Fraction, max_trips: int) -> Partition:
+    def grow(self, records: AnyRecords, noise: Noise, epsilon: Fraction, max_trips: int) -> Partition:
         """The partition; only the curator may ask."""
-        rows, columns = records.walks.grid.shape
+        rows, columns = records.grid.shape
         scale = self.scale(epsilon, max_trips)
         decay = self.decay(epsilon, max_trips)
         threshold = round(self.threshold * MASS)

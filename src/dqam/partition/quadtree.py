@@ -15,7 +15,8 @@ import numpy as np
 from dqam.partition.regions import Partition, children, node_bounds, places, quadtree_depth
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics import MASS, UniformityCosts
+from dqam.records import MASS
+from dqam.statistics import UniformityCosts
 
 
 def grow_quadtree(

@@ -23,8 +23,10 @@ from dqam.partition.buckets import L1Buckets
 from dqam.partition.privtree import PrivTree
 from dqam.partition.regions import Partition
 from dqam.privacy.budget import Budget, BudgetError, Neighbours, Number, Unit, parse_epsilon
+from dqam.privacy.keeping import Keep, unknown
 from dqam.privacy.noise import Noise, check_scale
-from dqam.statistics import MASS, SCORES, STATISTICS, Question, Records, Scores, Statistic
+from dqam.records import MASS, AnyRecords, Records
+from dqam.statistics import SCORES, STATISTICS, Question, Scores, Statistic
 from dqam.walks import Walks
 
 TREES: frozenset[type] = frozenset({PrivTree, L1Buckets})
@@ -53,7 +55,7 @@ class Curator:
 
     def __init__(
         self,
-        walks: Walks | Records,
+        walks: Walks | AnyRecords,
         budget: Budget,
         noise: Noise,
         unit: Unit | None = None,
@@ -63,14 +65,21 @@ class Curator:
         self._budget = budget
         self._noise = noise
         self._ledger: list[Entry] = []
-        records = walks if isinstance(walks, Records) else Records(walks)
+        self._records = Records(walks) if isinstance(walks, Walks) else walks
         if self.unit.name == "person":
-            if persons is None or len(persons) != len(records.walks):
-                raise InputError("The unit is a person, and the trips do not say whose they are; name a person column.")
-            if records.keep is not None:
-                raise InputError("These records keep only some trips already; for the unit 'person' give the walks.")
-            records = Records(records.walks, _kept(persons, self.unit.max_trips, noise.generator()))
-        self._records = records
+            self._records = self._limited(self._records, persons)
+        elif getattr(self._records, "unit", None) not in (None, self.unit):
+            raise InputError("These records keep only some trips of a person; for the unit 'trip' give all.")
+
+    def _limited(self, records: AnyRecords, persons: Sequence[object] | pa.Array | None) -> AnyRecords:
+        """Records with at most `max_trips` trips of each person."""
+        if getattr(records, "unit", None) == self.unit:
+            return records
+        if not isinstance(records, Records) or persons is None or len(persons) != len(records.walks):
+            raise unknown("person")
+        if records.keep is not None:
+            raise InputError("These records keep only some trips already; for the unit 'person' give the walks.")
+        return Records(records.walks, Keep.of(self.unit, self._noise.generator()).mask(persons), self.unit)
 
     @property
     def unit(self) -> Unit:
@@ -85,7 +94,7 @@ class Curator:
     @property
     def grid(self) -> Grid:
         """Where the walks are laid: public."""
-        return self._records.walks.grid
+        return self._records.grid
 
     @property
     def ledger(self) -> tuple[Entry, ...]:
@@ -155,19 +164,3 @@ class Curator:
         entry = Entry(question, name, sensitivity, asked, scale)
         self._ledger.append(entry)
         return entry
-
-
-def _kept(persons: Sequence[object] | pa.Array, max_trips: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Which trips stay: of each person's the first `max_trips` in a random order of all trips."""
-    values = persons if isinstance(persons, pa.Array) else pa.array(persons)
-    if pa.types.is_dictionary(values.type):  # which may hold a name twice
-        values = values.dictionary_decode()
-    if values.null_count:
-        raise InputError(f"{values.null_count:,} trips do not say whose they are; drop them, or use the unit 'trip'.")
-    person = values.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    order = rng.permutation(len(person))
-    by_person = order[np.argsort(person[order], kind="stable")]
-    firsts = np.searchsorted(person[by_person], person[by_person])
-    keep = np.zeros(len(person), np.bool_)
-    keep[by_person[np.arange(len(person)) - firsts < max_trips]] = True
-    return keep

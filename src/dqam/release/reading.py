@@ -30,7 +30,7 @@ from dqam.release.file import SCHEMA, SEAL, SEAL_SIZE
 from dqam.release.release import Provenance, Release, check_crs
 
 KEYS = frozenset({"schema", "grid", "doubt", *Provenance.__dataclass_fields__})
-TEXTS = ("id", "title", "created", "mechanism", "queries", "gap")
+TEXTS = ("id", "title", "created", "mechanism", "queries", "gap", "salt")
 FRACTION = re.compile(r"\d{1,101}(/\d{1,101})?", re.ASCII)
 LARGEST_FILE = 2**32  # bytes
 LARGEST = 1e15  # of any number of trips

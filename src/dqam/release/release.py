@@ -84,6 +84,7 @@ class Provenance:
     epsilon     that was paid; the entries of the ledger add up to it
     queries     in words: what the mechanism was to be good at
     gap         the silence of the GPS at which trips were cut, in words; empty for none
+    salt        by which the trips of a person were chosen; empty where the unit is a trip
     private     whether the noise was that of a release; False for noise from a seed
     versions    of dqam and of the libraries that the numbers come from
     """
@@ -97,6 +98,7 @@ class Provenance:
     unit: Unit
     queries: str
     gap: str
+    salt: str
     ledger: tuple[Entry, ...]
     private: bool
     versions: dict[str, str]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dqam.errors import InputError
+from dqam.errors import EmptyError, InputError
 from dqam.grid import DEGREES, parse_crs
 from dqam.sources import geometry
 from dqam.sources.columns import Columns, recognise
@@ -22,7 +22,7 @@ from dqam.sources.intake import Intake
 from dqam.sources.lines import read_lines
 from dqam.sources.points import read_points
 from dqam.sources.porto import read_polylines
-from dqam.sources.tables import Table, open_path, translated
+from dqam.sources.tables import ParquetTable, Table, open_path, translated
 from dqam.trips import Trips
 
 BATCH = 1 << 20  # points
@@ -82,7 +82,7 @@ class Source:
 
     name   the file's name, or the type of the object
     path   the file; None where the source is an object
-    crs    the coordinate reference system of the trips
+    crs    the coordinate reference system of the trips; swap_axes and on_error as they were given to `read`
     batch  about so many points make a batch
     """
 
@@ -90,7 +90,7 @@ class Source:
         self, table: Table | Trips, columns: Columns, crs: str, swap_axes: bool, on_error: str, batch: int = BATCH
     ) -> None:
         self._table, self._columns = table, columns
-        self._swap_axes, self._on_error = swap_axes, on_error
+        self.swap_axes, self.on_error = swap_axes, on_error
         self.name = "Trips" if isinstance(table, Trips) else table.name
         self.path: Path | None = None
         self.crs, self.batch = crs, batch
@@ -110,6 +110,17 @@ class Source:
     def roles(self) -> dict[str, str]:
         """The columns in use, by role."""
         return {role: name for role, name in asdict(self._columns).items() if name is not None}
+
+    @property
+    def files(self) -> list[Path]:
+        """The Parquet files it is read from; none for what is in other forms."""
+        return list(self._table.paths) if isinstance(self._table, ParquetTable) else []
+
+    @property
+    def is_points(self) -> bool:
+        """Whether it is a table with a point a row, its place in two columns."""
+        columns = self._columns
+        return bool(columns.lon and columns.lat and columns.keys and not columns.polyline and not columns.geometry)
 
     @property
     def notes(self) -> list[str]:
@@ -133,7 +144,7 @@ class Source:
         if not trips:
             left_out = ", ".join(f"{count:,} {reason}" for reason, count in intake.dropped.items())
             reason = f"all were dropped: {left_out}" if left_out else "it has no rows"
-            raise InputError(f"{self.name} has no trips ({reason}); give a source with some.")
+            raise EmptyError(f"{self.name} has no trips ({reason}); give a source with some.")
         intake.progress = 1.0
 
     def trips(self) -> Trips:
@@ -141,7 +152,7 @@ class Source:
         return _read_only(Trips.concat(list(self)))
 
     def _new_intake(self) -> Intake:
-        return Intake(self.name, self.crs, self._on_error, self._swap_axes)
+        return Intake(self.name, self.crs, self.on_error, self.swap_axes)
 
     def _pieces(self, intake: Intake) -> Iterator[Trips]:
         table, columns = self._table, self._columns

@@ -215,7 +215,7 @@ class ParquetTable(Table):
             self._data = pyarrow.dataset.dataset([str(path) for path in paths], format="parquet")
             self._files = [fragment.metadata for fragment in self._data.get_fragments()]
             self.names = list(self._data.schema.names)
-        self._paths = list(paths)
+        self.paths = list(paths)
         self._refuse_mixed()
         self.geometry = primary_column(self._data.schema)
         self._rows = sum(file.num_rows for file in self._files)
@@ -224,7 +224,7 @@ class ParquetTable(Table):
         """One table means the same columns in every file: else ids and times of one would be read as the other's."""
         first = self._data.schema
         kinds = dict(zip(first.names, first.types, strict=True))
-        for path, fragment in list(zip(self._paths, self._data.get_fragments(), strict=True))[1:]:
+        for path, fragment in list(zip(self.paths, self._data.get_fragments(), strict=True))[1:]:
             other = fragment.physical_schema
             others = dict(zip(other.names, other.types, strict=True))
             mixed = [name for name in kinds | others if kinds.get(name) != others.get(name)]
@@ -236,7 +236,7 @@ class ParquetTable(Table):
                 mixed = [f"the CRS of {column}"]
             if mixed:
                 raise InputError(
-                    f"{self.name}: {path.name} and {self._paths[0].name} differ in {mixed[0]}; write them with the "
+                    f"{self.name}: {path.name} and {self.paths[0].name} differ in {mixed[0]}; write them with the "
                     "same columns, or give one file at a time."
                 )
 
@@ -257,7 +257,7 @@ class ParquetTable(Table):
                 columns=columns, batch_size=rows, batch_readahead=2, fragment_readahead=1
             ).to_batches()
             return
-        for path in self._paths:  # while this streams within a row group, in little memory
+        for path in self.paths:  # while this streams within a row group, in little memory
             with pyarrow.parquet.ParquetFile(path, buffer_size=1 << 22, pre_buffer=False) as file:
                 for batch in file.iter_batches(rows, columns=columns):
                     yield batch.select(columns).cast(pa.schema([self._data.schema.field(name) for name in columns]))
@@ -271,9 +271,9 @@ class ParquetTable(Table):
             return None
         rows: list[int] = []
         smallest: list[int] = []
-        if any(character in str(path) for path in self._paths for character in "*?[]{}"):
+        if any(character in str(path) for path in self.paths for character in "*?[]{}"):
             return None  # DuckDB would take the name for a pattern, and answer for other files
-        for path in self._paths:
+        for path in self.paths:
             # DuckDB reads these, because on a damaged footer pyarrow's column metadata end the whole process.
             query = "SELECT row_group_num_rows, stats_min_value FROM parquet_metadata(?) WHERE path_in_schema = ? "
             try:

@@ -1,0 +1,96 @@
+"""At most m trips a person, chosen alike wherever the trips are.
+
+A person's trips are ordered by the MD5 of the publication's salt and the trip's id, and the first m are kept. Trips
+without ids have numbers for them, counted within each person. Which are kept depends on nothing but the salt, drawn at
+random for each publication and public, and the person's own trips: with or without another person they are the same. So
+a person changes what is counted by m trips at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dqam.errors import InputError
+from dqam.privacy.budget import Unit
+
+Ids: TypeAlias = Sequence[object] | pa.Array | None
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Which trips are kept: all, or of each person the first `unit.max_trips` by salt."""
+
+    unit: Unit
+    salt: str = ""
+
+    @classmethod
+    def of(cls, unit: Unit, rng: np.random.Generator) -> Keep:
+        """With a new salt, where one is needed."""
+        return cls(unit, rng.bytes(16).hex() if unit.name == "person" else "")
+
+    def mask(self, persons: Ids, trips: Ids = None) -> NDArray[np.bool_] | None:
+        """Which of some trips in memory are kept, by whose they are and their ids; None for all."""
+        if self.unit.name == "trip":
+            return None
+        values = _plain(persons)
+        if values is None:
+            raise unknown("person")
+        person = values.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        together = np.argsort(person, kind="stable")
+        firsts = np.searchsorted(person[together], person[together])
+        numbers = np.empty(len(person), np.int64)
+        numbers[together] = np.arange(len(person)) - firsts
+        ids = _plain(trips)
+        with duckdb.connect() as base:
+            base.register("trips", pa.table({"trip": numbers if ids is None else ids, "row": np.arange(len(person))}))
+            order = base.sql(f"SELECT row FROM trips ORDER BY {self._order('trip')}, row").fetchnumpy()["row"]
+        by_person = order[np.argsort(person[order], kind="stable")]
+        keep = np.zeros(len(person), np.bool_)
+        keep[by_person[np.arange(len(person)) - firsts < self.unit.max_trips]] = True
+        return keep
+
+    def sql(self, table: str, person: str | None, trip: str | None) -> str:
+        """The rows of `table` that are kept, in SQL that DuckDB and Spark read alike.
+
+        Columns `person` and `trip` hold ids that are whole numbers or text without white space around them.
+        """
+        if self.unit.name == "trip":
+            return f"SELECT * FROM {table}"
+        if person is None or trip is None:
+            raise unknown("person" if person is None else "trip")
+        place = f"row_number() OVER (PARTITION BY {person} ORDER BY {self._order(trip)})"
+        return (
+            f"SELECT {table}.* FROM {table} JOIN (SELECT {person}, {trip} FROM (SELECT {person}, {trip}, {place} AS "
+            f"dqam_place FROM (SELECT DISTINCT {person}, {trip} FROM {table})) WHERE dqam_place <= "
+            f"{self.unit.max_trips}) AS kept ON {table}.{person} = kept.{person} AND {table}.{trip} = kept.{trip}"
+        )
+
+    def _order(self, trip: str) -> str:
+        return f"md5(concat('{self.salt}', CAST({trip} AS STRING))), {trip}"
+
+
+def unknown(what: str) -> InputError:
+    """That trips do not say whose they are."""
+    return InputError(
+        f"The unit is a person, and the trips do not say whose they are; name a {what} column (--column {what}=NAME), "
+        "or use the unit 'trip'."
+    )
+
+
+def _plain(ids: Ids) -> pa.Array | None:
+    """Ids as plain values, or an `InputError` where some are missing."""
+    if ids is None:
+        return None
+    values = ids if isinstance(ids, pa.Array) else pa.array(ids)
+    if pa.types.is_dictionary(values.type):  # which may hold a name twice
+        values = values.dictionary_decode()
+    if values.null_count:
+        raise InputError(f"{values.null_count:,} trips do not say whose they are; drop them, or use the unit 'trip'.")
+    return values
