@@ -148,17 +148,15 @@ def errors(piece: Piece, lattice: Lattice, rectangles: list[tuple[int, int, int,
 def test_expected_products_are_those_of_all_rectangles(piece: Piece, lattice: Lattice) -> None:
     path = laid(piece, lattice)
     added, _ = phi(path, rectangles_of(lattice))
-    between = list(pairwise(path))
-    kind = np.array([0] * len(path) + [1 if a[0] == b[0] else 2 for a, b in between])
-    y, x = np.array(path + [(max(a[0], b[0]), max(a[1], b[1])) for a, b in between]).T.copy()
-    counts = [
-        np.bincount([int(np.abs(lines - line).argmin()) for line in range(lines[-1] + 1)]).astype(float)
+    y, x = np.array(path).T.copy()
+    west, south = (
+        np.cumsum(np.bincount([int(np.abs(lines - line).argmin()) for line in range(lines[-1] + 1)]).astype(float))
         for lines in (lattice.east, lattice.north)
-    ]
-    (east, west), (north, south) = ((count, np.cumsum(count)) for count in counts)
-    square, wanted = np.zeros((len(kind), len(kind))), np.zeros(len(kind))
-    _expect(len(kind), kind, x, y, east, west, north, south, square, wanted)
-    np.testing.assert_array_equal(square, np.tril(added.T @ added))
+    )
+    size = 2 * len(path) - 1
+    square, wanted = np.zeros((size, size)), np.zeros(size)
+    _expect(len(path), x, y, west, south, np.zeros((4, size)), square, wanted)
+    np.testing.assert_array_equal(np.tril(square), np.tril(added.T @ added))
     np.testing.assert_array_equal(wanted, added.sum(axis=0))
 
 

@@ -22,6 +22,7 @@ from dqam.grid import Grid
 from dqam.partition.lattice import Lattice
 from dqam.privacy.budget import Unit
 from dqam.shadows import UNIT, Shadows, cast
+from dqam.threads import cores, each_span, spans
 from dqam.walks import Gap, Walks
 
 Integers = NDArray[np.int64]
@@ -144,9 +145,15 @@ class Records:
 
     def shadow_table(self, lattice: Lattice, endpoint_weight: int, caps: Integers) -> Integers:
         """int64[k, lattice.numbers]: `shadow_sums` for each of some rising caps."""
-        whole, cut = np.zeros((2, len(caps), lattice.numbers), np.int64)
-        _add_shadows(*self.shadows(lattice), lattice.cells, endpoint_weight, caps * SHADOW, whole, cut)
-        return cut + np.cumsum(whole, axis=0)
+        offsets, slots, values = self.shadows(lattice)
+
+        def added(first: int, last: int) -> Integers:
+            whole, cut = np.zeros((2, len(caps), lattice.numbers), np.int64)
+            part = offsets[first : last + 1]
+            _add_shadows(part, slots, values, lattice.cells, endpoint_weight, caps * SHADOW, whole, cut)
+            return cut + np.cumsum(whole, axis=0)
+
+        return sum(each_span(added, spans(offsets, cores())), np.zeros((len(caps), lattice.numbers), np.int64))
 
     def shadows(self, lattice: Lattice) -> Shadows:
         """The shadow of each trip's longest piece; cast once for a lattice."""

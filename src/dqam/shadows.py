@@ -103,7 +103,8 @@ def _count(cells, pieces, longest, place, places):  # type: ignore[no-untyped-de
 def _fill(cells, pieces, longest, place, rows, columns, east, north, offsets, slots, values):  # type: ignore[no-untyped-def]
     walk, last = np.zeros(rows * columns, np.int32), np.zeros(rows * columns, np.int64)
     west, south = np.cumsum(east), np.cumsum(north)  # lines up to each
-    kind, x, y = np.zeros((3, 2 * rows * columns), np.int64)
+    x, y = np.zeros((2, rows * columns), np.int64)
+    held = np.zeros((4, 2 * MOST_VISITS))
     square = np.zeros((2 * MOST_VISITS, 2 * MOST_VISITS))
     wanted, ends = np.zeros((2, 2 * MOST_VISITS))
     for trip in range(len(longest)):
@@ -115,21 +116,18 @@ def _fill(cells, pieces, longest, place, rows, columns, east, north, offsets, sl
         slot, value = slots[offsets[trip] : offsets[trip + 1]], values[offsets[trip] : offsets[trip + 1]]
         for k in range(visits):
             slot[k] = walk[k]
-            kind[k], x[k], y[k] = 0, walk[k] % columns, walk[k] // columns
+            x[k], y[k] = walk[k] % columns, walk[k] // columns
         for k in range(visits - 1):
-            crossing, low = visits + k, min(walk[k], walk[k + 1])
-            x[crossing], y[crossing] = max(x[k], x[k + 1]), max(y[k], y[k + 1])  # the line before the later cell
+            low = min(walk[k], walk[k + 1])
             if x[k] != x[k + 1]:
-                kind[crossing] = 1
-                slot[crossing] = rows * columns + low - low // columns
+                slot[visits + k] = rows * columns + low - low // columns
             else:
-                kind[crossing] = 2
-                slot[crossing] = rows * columns + rows * (columns - 1) + low
+                slot[visits + k] = rows * columns + rows * (columns - 1) + low
         value[0] += UNIT // 2
         value[visits - 1] += UNIT // 2
         value[visits:] = UNIT
         if 2 < visits <= MOST_VISITS:
-            _expect(numbers, kind, x, y, east, west, north, south, square, wanted)
+            _expect(visits, x, y, west, south, held, square, wanted)
             for k in range(numbers):
                 ridge = RIDGE * square[k, k]
                 square[k, k] += ridge
@@ -146,53 +144,76 @@ def _fill(cells, pieces, longest, place, rows, columns, east, north, offsets, sl
 
 
 @njit(nogil=True, cache=True)
-def _expect(numbers, kind, x, y, east, west, north, south, square, wanted):  # type: ignore[no-untyped-def]
-    """E[phi_i phi_j], the lower half, and E[phi_i], up to a common factor; kinds are 0 endpoint, 1 and 2 crossings of a
-    line between columns and between rows."""
+def _expect(visits, x, y, west, south, held, square, wanted):  # type: ignore[no-untyped-def]
+    """E[phi_i phi_j], the lower half, and E[phi_i], up to a common factor.
+
+    That a rectangle holds a stretch of cells is that its first line is at most the stretch's first and its last line
+    beyond the stretch's last: so many of the lines up to the one, times so many from the other on (`held`, for columns
+    and then for rows). To hold two stretches it has to keep to the smaller number of each. An endpoint is that its cell
+    is held; a crossing is half that of each of its two cells, less that of both together. All numbers are multiples of
+    1/4 below 2^51, so that nothing is rounded.
+    """
+    numbers = 2 * visits - 1
+    for k in range(numbers):
+        first, last = (k, k) if k < visits else (k - visits, k - visits + 1)
+        held[0, k], held[1, k] = west[min(x[first], x[last])], west[-1] - west[max(x[first], x[last])]
+        held[2, k], held[3, k] = south[min(y[first], y[last])], south[-1] - south[max(y[first], y[last])]
     for i in range(numbers):
-        of_i = 1.0 if kind[i] == 0 else 0.5
-        for j in range(i + 1):
-            of_j = 1.0 if kind[j] == 0 else 0.5
-            along = _both(kind[i] == 1, x[i], kind[j] == 1, x[j], east, west)
-            square[i, j] = of_i * of_j * along * _both(kind[i] == 2, y[i], kind[j] == 2, y[j], north, south)
-        wanted[i] = square[i, i] / of_i
-
-
-@njit(nogil=True, cache=True, inline="always")
-def _both(ends, i, also_ends, j, at, up_to):  # type: ignore[no-untyped-def]
-    """In how many intervals of lines number i, which is a line where the interval `ends` or a cell that it holds, and
-    number j are both as they should be. Cell i is between lines i and i + 1; `up_to` counts lines to i and with it."""
-    total = up_to[-1]
-    if ends and also_ends:
-        return at[i] * (total - at[i]) if i == j else at[i] * at[j]
-    if ends:
-        return at[i] * (up_to[j] if j < i else total - up_to[j])
-    if also_ends:
-        return at[j] * (up_to[i] if i < j else total - up_to[i])
-    return up_to[min(i, j)] * (total - up_to[max(i, j)])
+        a, b, c, d = held[0, i], held[1, i], held[2, i], held[3, i]
+        for j in range(numbers):
+            along = (held[0, j] if held[0, j] < a else a) * (held[1, j] if held[1, j] < b else b)
+            across = (held[2, j] if held[2, j] < c else c) * (held[3, j] if held[3, j] < d else d)
+            square[i, j] = along * across
+    for i in range(visits, numbers):
+        before, after, row = square[i - visits], square[i - visits + 1], square[i]
+        for j in range(numbers):
+            row[j] = 0.5 * (before[j] + after[j]) - row[j]
+        for j in range(visits - 1):
+            row[visits + j] = 0.5 * (row[j] + row[j + 1]) - row[visits + j]
+    for i in range(numbers):
+        wanted[i] = square[i, i] if i < visits else 2 * square[i, i]
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
 def _solve(square, size, first, second):  # type: ignore[no-untyped-def]
-    """Solve for two right sides in place; `square` is positive definite, its lower half becomes its Cholesky factor."""
+    """Solve for two right sides in place; `square` is positive definite, its lower half becomes its Cholesky factor.
+
+    Four columns are done at a time, so that a row that is in registers is used four times.
+    """
     for i in range(size):
-        for j in range(i):
+        row = square[i]
+        fours = i - i % 4
+        for j in range(0, fours, 4):
+            a, b, c, d = square[j], square[j + 1], square[j + 2], square[j + 3]
+            by_a = by_b = by_c = by_d = 0.0
+            for k in range(j):
+                by_a += row[k] * a[k]
+                by_b += row[k] * b[k]
+                by_c += row[k] * c[k]
+                by_d += row[k] * d[k]
+            row[j] = (row[j] - by_a) / a[j]
+            row[j + 1] = (row[j + 1] - by_b - row[j] * b[j]) / b[j + 1]
+            row[j + 2] = (row[j + 2] - by_c - row[j] * c[j] - row[j + 1] * c[j + 1]) / c[j + 2]
+            row[j + 3] = (
+                row[j + 3] - by_d - row[j] * d[j] - row[j + 1] * d[j + 1] - row[j + 2] * d[j + 2]
+            ) / d[j + 3]
+        for j in range(fours, i):
             dot = 0.0
             for k in range(j):
-                dot += square[i, k] * square[j, k]
-            square[i, j] = (square[i, j] - dot) / square[j, j]
-        dot = 0.0
+                dot += row[k] * square[j, k]
+            row[j] = (row[j] - dot) / square[j, j]
+        dot = one = two = 0.0
         for k in range(i):
-            dot += square[i, k] * square[i, k]
-        square[i, i] = np.sqrt(square[i, i] - dot)
+            dot += row[k] * row[k]
+            one += row[k] * first[k]
+            two += row[k] * second[k]
+        row[i] = np.sqrt(row[i] - dot)
+        first[i], second[i] = (first[i] - one) / row[i], (second[i] - two) / row[i]
+    for i in range(size - 1, -1, -1):
+        row = square[i]
+        first[i] /= row[i]
+        second[i] /= row[i]
         one, two = first[i], second[i]
         for k in range(i):
-            one -= square[i, k] * first[k]
-            two -= square[i, k] * second[k]
-        first[i], second[i] = one / square[i, i], two / square[i, i]
-    for i in range(size - 1, -1, -1):
-        first[i] /= square[i, i]
-        second[i] /= square[i, i]
-        for k in range(i):
-            first[k] -= square[i, k] * first[i]
-            second[k] -= square[i, k] * second[i]
+            first[k] -= row[k] * one
+            second[k] -= row[k] * two
