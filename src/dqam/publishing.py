@@ -36,7 +36,6 @@ from dqam.records import MOST_TRIPS, AnyRecords, Engine, Records, Scanned
 from dqam.rectangles import Snapped, random_rectangles, snap
 from dqam.release.release import Provenance, Release, check_crs
 from dqam.sources import Source, read
-from dqam.sources.columns import NAMES as ROLES
 from dqam.trips import Trips
 from dqam.walks import Gap, lay
 
@@ -117,18 +116,19 @@ def records_of(
         raise InputError(f"Trips are kept for the unit {keep.unit}, and the plan is for {plan.unit}.")
     if engine not in ENGINES:
         raise InputError(f"There is no engine {engine!r}; use one of {', '.join(ENGINES)}.")
-    if engine == "spark" or hasattr(trips, "mapInArrow"):
-        from dqam.engines.spark import Spark, points_of
+    if engine == "spark" and isinstance(trips, str | os.PathLike):
+        from dqam.engines.spark import frame_of
 
-        columns, options = None, {}
-        if isinstance(trips, Source):
-            if not trips.is_points:
-                raise InputError(f"{trips.name}: Spark reads Parquet files with a point a row.")
-            columns = {role: trips.roles.get(role, "") for role in ROLES}
-            options = {"crs": trips.crs, "swap_axes": trips.swap_axes, "on_error": trips.on_error}
-        yield _scanned(Spark(points_of(trips), keep, columns, options, progress=progress), plan)
-        return
+        trips = frame_of(trips)
     source = trips if isinstance(trips, Source) else read(trips)
+    if source.frame is not None:
+        from dqam.engines.spark import Spark
+
+        with Spark(source, keep, progress=progress) as cluster:
+            yield _scanned(cluster, plan)
+        return
+    if engine == "spark":
+        raise InputError(f"{source.name}: Spark reads Parquet files, or takes a data frame of its own.")
     if engine == "duckdb":
         with Disk(source, keep, memory, progress=progress) as sorted_points:
             yield _scanned(sorted_points, plan)
@@ -149,7 +149,10 @@ def _scanned(engine: Engine, plan: Plan) -> Scanned:
     if records.trips()[0] > MOST_TRIPS:
         raise InputError(f"At most {MOST_TRIPS:,} trips can be asked at once; split the data set.")
     if not records.trips()[0]:
-        raise InputError(f"None of the trips meets {plan.grid.bounds} ({plan.grid.crs}); give bounds that cover them.")
+        raise InputError(
+            f"None of the trips meets {plan.grid.bounds} ({plan.grid.crs}); give bounds that cover them, or exchange x "
+            "and y if they are swapped."
+        )
     return records
 
 

@@ -194,9 +194,7 @@ def _solve(square, size, first, second):  # type: ignore[no-untyped-def]
             row[j] = (row[j] - by_a) / a[j]
             row[j + 1] = (row[j + 1] - by_b - row[j] * b[j]) / b[j + 1]
             row[j + 2] = (row[j + 2] - by_c - row[j] * c[j] - row[j + 1] * c[j + 1]) / c[j + 2]
-            row[j + 3] = (
-                row[j + 3] - by_d - row[j] * d[j] - row[j + 1] * d[j + 1] - row[j + 2] * d[j + 2]
-            ) / d[j + 3]
+            row[j + 3] = (row[j + 3] - by_d - row[j] * d[j] - row[j + 1] * d[j + 1] - row[j + 2] * d[j + 2]) / d[j + 3]
         for j in range(fours, i):
             dot = 0.0
             for k in range(j):

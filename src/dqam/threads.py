@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import TypeVar
@@ -40,6 +40,22 @@ def each_span(work: Callable[[int, int], T], parts: list[tuple[int, int]]) -> li
         return [work(*part) for part in parts]
     with ThreadPoolExecutor(len(parts)) as pool:
         return list(pool.map(lambda part: work(*part), parts))
+
+
+def ahead(work: Callable[[S], T], tasks: Iterable[S]) -> Iterator[T]:
+    """`work(task)` for every task, in order; as many as there are cores are done before they are asked for.
+
+    >>> list(ahead(abs, [-1, -2]))
+    [1, 2]
+    """
+    waiting = deque[Future[T]]()
+    with ThreadPoolExecutor(cores()) as pool:
+        for task in tasks:
+            waiting.append(pool.submit(work, task))
+            if len(waiting) > cores():
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def gather(work: Callable[[S, T], object], tasks: Iterable[T], states: list[S]) -> None:

@@ -80,7 +80,7 @@ def engine(request: pytest.FixtureRequest, shuffled: Path) -> Make:
     if request.param == "spark":
         points = request.getfixturevalue("spark").read.parquet(str(shuffled))
         return lambda plan, keep: records_of(plan, points, keep)
-    return lambda plan, keep: records_of(plan, dqam.read(shuffled), keep, "duckdb", 700 << 20)
+    return lambda plan, keep: records_of(plan, dqam.read(shuffled), keep, "duckdb", 800 << 20)
 
 
 def in_memory(shuffled: Path) -> Make:
@@ -153,14 +153,160 @@ def test_a_task_that_fails_changes_nothing(spark: Any, shuffled: Path, tmp_path:
                 raise RuntimeError("on purpose")
             os._exit(1)
 
-    points = spark.read.parquet(str(shuffled))
-    unsteady = Spark(points, keep, partitions=5)
+    unsteady = Spark(dqam.read(spark.read.parquet(str(shuffled))), keep, partitions=5)
     unsteady._trips = unsteady._trips.mapInArrow(fail_once, unsteady._trips.schema)
-    records = Scanned(unsteady, GRID, plan.queries)
-    with in_memory(shuffled)(plan, keep) as ours:
+    with unsteady, in_memory(shuffled)(plan, keep) as ours:
+        records = Scanned(unsteady, GRID, plan.queries)
         np.testing.assert_array_equal(records.distinct(plan.queries), ours.distinct(plan.queries))
         np.testing.assert_array_equal(records.shares(), ours.shares())
     assert sorted(os.listdir(traces)) == ["1", "2"]
+
+
+def test_no_plan_of_spark_counts_a_trip_twice(spark: Any, shuffled: Path) -> None:
+    """A join that is already divided as the trips would be, and that Spark reads in parts: joins of users, too."""
+    plan, keep = Plan.of(GRID, 1, unit="person", max_trips=2), Keep(Unit.person(2), "5a17")
+    settings = {
+        "spark.sql.shuffle.partitions": "6",  # as many as there are parts by default
+        "spark.sql.adaptive.coalescePartitions.enabled": "false",
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.adaptive.autoBroadcastJoinThreshold": "10MB",
+        "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "1",
+        "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "1",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "1KB",
+        "spark.sql.files.maxPartitionBytes": "50000",
+    }
+    before = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        points = spark.read.parquet(str(shuffled))
+        joined = points.join(points.select("uid", "tid").distinct(), ["uid", "tid"])
+        with in_memory(shuffled)(plan, keep) as ours:
+            for frame in (points, joined):
+                with records_of(plan, frame, keep) as theirs:
+                    np.testing.assert_array_equal(ours.trips(), theirs.trips())
+                    np.testing.assert_array_equal(ours.ends(), theirs.ends())
+    finally:
+        for name, old in before.items():
+            spark.conf.unset(name) if old is None else spark.conf.set(name, old)
+
+
+def test_a_task_that_was_added_up_twice_is_found(spark: Any, shuffled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dqam.engines import spark as module
+
+    real = module._together
+    monkeypatch.setattr(module, "_together", lambda rows: real([*rows, rows[0]]))
+    plan = Plan.of(GRID, 1)
+    with (
+        pytest.raises(InputError, match="added up a task twice"),
+        records_of(plan, spark.read.parquet(str(shuffled)), Keep(plan.unit, "")),
+    ):
+        pass
+
+
+def test_points_that_are_dropped_do_not_keep_a_place(shuffled: Path, spark: Any, tmp_path: Path) -> None:
+    """Trips of which nothing is left are gone before a person's trips are chosen, in every engine; some parts of
+    Spark have no trips then."""
+    points = pd.read_parquet(shuffled)
+    points = points[points.uid.isin(points.uid.unique()[:40])]
+    names = points.tid.unique()
+    points.loc[points.tid.isin(names[::2]), "lng"] = 999.0
+    points.loc[points.tid.isin(names[1::6]), "datetime"] = pd.NaT
+    points.to_parquet(tmp_path / "drop.parquet", coerce_timestamps="us")
+    plan, keep = Plan.of(GRID, 1, unit="person", max_trips=1), Keep(Unit.person(1), "5a17")
+    frame = spark.read.parquet(str(tmp_path))
+    made = []
+    for trips, engine in ((tmp_path, "local"), (tmp_path, "duckdb"), (frame, "spark")):
+        with records_of(plan, dqam.read(trips, on_error="drop"), keep, engine) as records:
+            made.append((int(records.trips()[0]), records.ends().tolist()))
+        with (
+            pytest.raises(InputError, match="invalid coordinates|no time"),
+            records_of(plan, dqam.read(trips), keep, engine),
+        ):
+            pass
+    assert made[0] == made[1] == made[2]
+    assert made[0][0] > 0
+
+
+@pytest.mark.parametrize("escaped", ["true", "false"])
+def test_ids_with_white_space_around_are_refused_by_spark(spark: Any, shuffled: Path, escaped: str) -> None:
+    from pyspark.sql import functions
+
+    plan = Plan.of(GRID, 1)
+    points = spark.read.parquet(str(shuffled))
+    spark.conf.set("spark.sql.parser.escapedStringLiterals", escaped)
+    try:
+        for around in (" ", "\t", "\u00a0", "\u200b"):
+            odd = points.withColumn("tid", functions.concat("tid", functions.lit(around)))
+            with pytest.raises(InputError, match="white space"), records_of(plan, odd, Keep(plan.unit, "")):
+                pass
+        with (
+            pytest.raises(InputError, match="ids can not be double"),
+            records_of(plan, points.withColumn("uid", functions.rand()), Keep(plan.unit, "")),
+        ):
+            pass
+    finally:
+        spark.conf.unset("spark.sql.parser.escapedStringLiterals")
+
+
+def test_a_role_that_is_switched_off_stays_off(spark: Any, shuffled: Path) -> None:
+    """Trip ids are unique here: without persons there are as many trips, and none can be kept by person."""
+    frame = spark.read.parquet(str(shuffled))
+    nobody = dqam.read(frame, columns={"person": ""})
+    plan = Plan.of(GRID, 1)
+    with records_of(plan, nobody, Keep(plan.unit, "")) as records:
+        assert records.trips()[0] == TRIPS
+    people = Plan.of(GRID, 1, unit="person")
+    with pytest.raises(InputError, match="whose they are"), records_of(people, nobody, Keep(people.unit, "5a")):
+        pass
+
+
+def test_persons_are_trips_where_trips_have_no_ids(spark: Any, shuffled: Path) -> None:
+    """Points at the same time stay as they came, but in Spark, where that is not known."""
+    plan, keep = Plan.of(GRID, 1, unit="person", max_trips=1), Keep(Unit.person(1), "5a")
+    found = []
+    for trips, engine in ((shuffled, "local"), (shuffled, "duckdb"), (spark.read.parquet(str(shuffled)), "spark")):
+        with records_of(plan, dqam.read(trips, columns={"trip": ""}), keep, engine) as records:
+            found.append((int(records.trips()[0]), records.shares().tolist()))
+    assert found[0] == found[1]
+    assert found[0][0] == found[2][0] == pd.read_parquet(shuffled).uid.nunique()
+
+
+def test_spark_reads_files_as_they_are(spark: Any, shuffled: Path, tmp_path: Path) -> None:
+    """Names of folders are no columns, and names of files no patterns."""
+    folder = tmp_path / "tid=7"
+    folder.mkdir()
+    pd.read_parquet(shuffled).to_parquet(folder / "points.parquet", coerce_timestamps="us")
+    plan = Plan.of(GRID, 1)
+    for path in (tmp_path, folder, f"file://{tmp_path}"):
+        with records_of(plan, path, Keep(plan.unit, ""), "spark") as records:
+            assert records.trips()[0] == TRIPS
+    for path, says in ((tmp_path / "x[1]", "for a pattern"), (tmp_path / "nothing", "PATH_NOT_FOUND")):
+        with pytest.raises(InputError, match=says), records_of(plan, path, Keep(plan.unit, ""), "spark"):
+            pass
+    with (
+        pytest.raises(InputError, match="Spark reads Parquet"),
+        records_of(plan, dqam.read(shuffled), Keep(plan.unit, ""), "spark"),
+    ):
+        pass
+    frame = spark.read.parquet(str(shuffled)).withColumnRenamed("datetime", "when_it_was")
+    with pytest.raises(InputError, match="none for time"), records_of(plan, frame, Keep(plan.unit, "")):
+        pass
+    with pytest.raises(InputError, match="on a cluster"):
+        dqam.read(frame).trips()
+
+
+def test_any_source_of_points_can_be_sorted_on_disk(shuffled: Path, tmp_path: Path) -> None:
+    points = pd.read_parquet(shuffled)
+    points.to_csv(tmp_path / "points.csv", index=False)
+    plan, keep = Plan.of(GRID, 1), Keep(Unit.trip(), "")
+    for trips in (points, tmp_path / "points.csv", f"file://{shuffled}"):
+        with in_memory(shuffled)(plan, keep) as ours, records_of(plan, trips, keep, "duckdb") as theirs:
+            np.testing.assert_array_equal(ours.ends(), theirs.ends())
+    with pytest.raises(InputError, match="not a table with a point a row"):
+        publish(next(cities.city_trips(10, 0)), GRID, 1, dataset="x", engine="duckdb")
+    with pytest.raises(InputError, match="no files that end with .parquet"):
+        dqam.read(f"file://{tmp_path}")
 
 
 def test_publish_from_every_engine(shuffled: Path, spark: Any, tmp_path: Path) -> None:
@@ -179,20 +325,14 @@ def test_publish_from_every_engine(shuffled: Path, spark: Any, tmp_path: Path) -
 def test_what_an_engine_can_not_do_is_refused_before_anything_is_spent(shuffled: Path, tmp_path: Path) -> None:
     book = Ledger.open(tmp_path / "ledger.db")
     how = {"dataset": "city", "ledger": book}
-    (tmp_path / "trips.csv").write_text("tid,datetime,lng,lat\na,2024-01-01,-30,45\n")
     points = pd.read_parquet(shuffled)
-    odd, timeless, floats = (tmp_path / f"{name}.parquet" for name in ("odd", "timeless", "floats"))
-    points.assign(tid=points.tid + "\u00a0").to_parquet(odd)
-    points.drop(columns="datetime").to_parquet(timeless)
-    points.assign(uid=points.uid + 0.5).to_parquet(floats)
+    halves = tmp_path / "halves.parquet"
+    points.assign(uid=points.uid + 0.5).to_parquet(halves)
     for trips, more, says in (
         (shuffled, {"engine": "abacus"}, "no engine 'abacus'"),
         (shuffled, {"engine": "duckdb", "memory": 1000}, "too little"),
-        (odd, {"engine": "duckdb"}, "white space around it"),
-        (timeless, {"engine": "duckdb"}, "none for time"),
-        (floats, {"engine": "duckdb"}, "ids can not be DOUBLE"),
-        (tmp_path / "trips.csv", {"engine": "duckdb"}, "DuckDB sorts Parquet files"),
-        (pd.read_parquet(shuffled), {"engine": "duckdb"}, "DuckDB sorts Parquet files"),
+        (halves, {"engine": "duckdb"}, "ids can not be double"),
+        (points.iloc[:0], {"engine": "duckdb"}, "has no points"),
     ):
         with pytest.raises(InputError, match=says):
             publish(trips, GRID, 1, **how, **more)
@@ -201,9 +341,11 @@ def test_what_an_engine_can_not_do_is_refused_before_anything_is_spent(shuffled:
     assert not book.history()
 
 
-@pytest.mark.parametrize("named", ["place", "dqam_place", 'a "quoted" name', "Tid"])
+@pytest.mark.parametrize("named", ["place", "dqam_place", 'a "quoted" name', "Tid", "UID", "UID_1"])
 def test_names_of_columns_do_not_matter(shuffled: Path, tmp_path: Path, named: str) -> None:
     points = pd.read_parquet(shuffled).rename(columns={"uid": named})
+    for other in {"uid", "UID"} - {named}:  # which SQL would take for the same
+        points.insert(0, other, np.arange(len(points)))
     points.to_parquet(tmp_path / "x[1].parquet")
     points[points[named] == 1].to_parquet(tmp_path / "x1.parquet")  # what a pattern would read
     unit = Unit.person(1)

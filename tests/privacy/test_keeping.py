@@ -63,7 +63,8 @@ def test_ids_are_needed() -> None:
     keep = Keep(Unit.person(1), "5a")
     with pytest.raises(InputError, match="name a person column"):
         keep.mask(None, TRIPS)
-    with pytest.raises(InputError, match="name a trip column"):
-        keep.sql("points", "uid", None)
+    with pytest.raises(InputError, match="name a person column"):
+        keep.sql("points", None, "tid")
+    assert keep.sql("points", "uid", None) == "SELECT * FROM points"
     with pytest.raises(InputError, match="1 trips do not say"):
         keep.mask(pa.array(["a", None]), None)

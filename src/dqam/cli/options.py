@@ -17,8 +17,20 @@ Command = Callable[..., Any]
 Option = Callable[[Command], Command]
 
 PATH = click.Path(path_type=Path)
+
+
+class PathOrUrl(click.ParamType[Any]):
+    """A path, or a URL as it was given."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Text with :// in it is a URL."""
+        return value if "://" in str(value) else PATH.convert(value, param, ctx)
+
+
 TRIPS_AND_GRID: tuple[Option, ...] = (
-    click.argument("file", type=PATH),
+    click.argument("file", type=PathOrUrl()),
     click.option(
         "--bounds",
         type=float,
@@ -80,7 +92,7 @@ def reads_trips(command: Command) -> Command:
 
     @wraps(command)
     def run(
-        file: Path,
+        file: Path | str,
         columns: tuple[str, ...],
         on_error: str,
         source_crs: str | None,
@@ -102,7 +114,13 @@ def reads_trips(command: Command) -> Command:
             if not equals:
                 raise InputError(f"--column wants ROLE=NAME, like --column trip=ride_id; got {column!r}.")
             roles[role] = name
-        source = read(file, columns=roles or None, crs=source_crs, swap_axes=swap_axes, on_error=on_error)
+        trips: Any = file
+        if options.get("engine") == "spark":
+            from dqam.engines.spark import frame_of
+
+            trips = frame_of(file)
+        source = read(trips, columns=roles or None, crs=source_crs, swap_axes=swap_axes, on_error=on_error)
+        source.path = Path(file)
         for output in (options.get("output"), options.get("picture")):
             if output is not None:
                 writable(output, file, options.get("rectangles"))

@@ -1,37 +1,40 @@
 """Points in any order, on this machine's disk: DuckDB sorts them by trip within a limit of memory.
 
 The sorted points are the checkpoint of all scans: a Parquet file in a folder of its own that only the user can read,
-and that goes away with the engine.
+and that goes away with the engine. DuckDB gets points as `dqam.read` has checked them, under names of our own, so that
+ids mean the same as in memory.
 """
 
 from __future__ import annotations
 
-import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import chain
 from pathlib import Path
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 
-from dqam.engines.keys import AROUND, NAMES, check_types, is_text, keys_of, refuse_alike, refuse_bad, roles_of
 from dqam.engines.local import Local, Progress, quiet
-from dqam.errors import InputError
+from dqam.errors import EmptyError, InputError
 from dqam.grid import Grid
 from dqam.privacy.keeping import Keep
 from dqam.records import Integers, Wanted
-from dqam.sources import Source, read
-from dqam.sources.tables import translated
+from dqam.sources import Source, regrouped
+from dqam.sources.points import gather
+from dqam.sources.tables import ParquetTable, translated
+from dqam.trips import Trips
 from dqam.walks import Gap
 
-OWN = 400 << 20  # bytes that this process needs beside DuckDB
+OWN = 520 << 20  # bytes that this process needs beside DuckDB
 LEAST = 200 << 20
-ROW_GROUP = 1 << 18
-BATCH = 1 << 18  # points
+BATCH = 1 << 18  # points, of a row group and of a batch
 
 
 class Disk:
-    """A Parquet file of points, or a folder of them; sorted when it is first scanned. Use it in a `with` block.
+    """A source with a point a row; sorted when it is first scanned. Use it in a `with` block.
 
     memory  bytes that all of it may take, about
     folder  where there is room for all points; the system's temporary folder if not given
@@ -40,15 +43,9 @@ class Disk:
     def __init__(
         self, source: Source, keep: Keep, memory: int = 4 << 30, folder: str | None = None, progress: Progress = quiet
     ) -> None:
-        if not source.files or not source.is_points:
-            raise InputError(
-                f"{source.name}: DuckDB sorts Parquet files with a point a row, and columns for trip, time, lon and "
-                "lat; give these, or use the engine 'local'."
-            )
-        self._roles = roles_of(source.roles, source.name)
-        self.unit = keep.unit
         if memory < OWN + LEAST:
             raise InputError(f"{memory / 2**20:,.0f} MiB of memory is too little; give {(OWN + LEAST) >> 20} or more.")
+        self.unit = keep.unit
         self._source, self._keep, self._memory, self._progress = source, keep, memory, progress
         self._folder = tempfile.TemporaryDirectory(prefix="dqam-", dir=folder)
         self._sorted: Local | None = None
@@ -65,36 +62,47 @@ class Disk:
             self._sorted = Local(self._sort(), self._progress)
         return self._sorted.add_up(grid, gap, wanted)
 
-    def _sort(self) -> Source:
-        """All points, ordered by trip and then by time, as a source."""
-        source, path, roles = self._source, Path(self._folder.name, "sorted.parquet"), self._roles
-        keys, names = keys_of(roles), {role: NAMES[role] for role in roles}
-        columns = ", ".join(f"{_quoted(name)} AS {NAMES[role]}" for role, name in roles.items())
-        files = ", ".join(f"'{_literal(file)}'" for file in source.files)
-        order = ", ".join(dict.fromkeys([*keys, *names.values()]))
-        config = {"memory_limit": f"{self._memory - OWN}B", "temp_directory": self._folder.name}
-        with translated(source.name), duckdb.connect(config=config) as base:
-            base.execute("SET preserve_insertion_order = false")
+    def _sort(self) -> Sorted:
+        """All points of the trips that are kept, ordered by trip, then by time, then as they came."""
+        source, folder = self._source, Path(self._folder.name)
+        path, base_path, roles = folder / "sorted.parquet", folder / "points.db", source.roles
+        config = {"memory_limit": f"{self._memory - OWN}B", "temp_directory": str(folder)}
+        with translated(source.name), duckdb.connect(base_path, config=config) as base:
+            base.execute("SET preserve_insertion_order = false")  # of what is not ordered
             base.execute("SET enable_progress_bar_print = false")  # the bar is ours
-            read_all = f"read_parquet([{files}], hive_partitioning = false)"
-            found = [str(row[0]) for row in base.execute(f"DESCRIBE SELECT * FROM {read_all}").fetchall()]
-            refuse_alike(found, roles, source.name)
-            base.execute(f"CREATE VIEW points AS SELECT {columns} FROM {read_all}")
-            types = {row[0]: str(row[1]) for row in base.execute("DESCRIBE points").fetchall() if row[0] in keys}
-            check_types(types, source.name)
-            tests = [f"{key} IS NULL" for key in keys]
-            tests += [f"regexp_matches({key}, '{AROUND}')" for key in keys if is_text(types[key])]
-            bad = base.execute(f"SELECT count(*) FROM points WHERE {' OR '.join(tests)}").fetchone()
-            refuse_bad(bad[0], source.name)
-            kept = self._keep.sql("points", names.get("person"), names.get("trip"))
+            names = self._load(base)
+            person, trip = "key0" if "person" in roles else None, "key1" if "key1" in names else None
+            kept = self._keep.sql("points", person, trip)
+            order = ", ".join(name for name in names if name not in ("x", "y"))
+            target = str(path).replace("'", "''")
             self._run(
                 base,
-                f"COPY (SELECT * FROM ({kept}) ORDER BY {order}) TO '{str(path).replace(chr(39), chr(39) * 2)}' "
-                f"(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP})",
+                f"COPY (SELECT * EXCLUDE (row) FROM ({kept}) ORDER BY {order}) TO '{target}' "
+                f"(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {BATCH})",
             )
-        made = read(path, columns=names, crs=source.crs, swap_axes=source.swap_axes, on_error=source.on_error)
-        made.name, made.batch = source.name, BATCH
-        return made
+        base_path.unlink()
+        return Sorted(source.name, path, person is not None, source.crs)
+
+    def _load(self, base: duckdb.DuckDBPyConnection) -> list[str]:
+        """All points into a table of the database; the names of its columns."""
+        source = self._source
+        with self._progress(f"Reading {source.name}") as show:
+
+            def numbered() -> Iterator[pa.RecordBatch]:
+                row = 0
+                for part in source.points():
+                    show(source.progress)
+                    rows = pa.array(np.arange(row, row + part.num_rows, dtype=np.int64))
+                    yield part.append_column("row", rows)
+                    row += part.num_rows
+
+            parts = numbered()
+            if (first := next(parts, None)) is None:
+                raise EmptyError(f"{source.name} has no points; give a source with some.")
+            base.register("parts", pa.RecordBatchReader.from_batches(first.schema, chain([first], parts)))
+            base.execute("CREATE TABLE points AS FROM parts")
+            base.unregister("parts")
+        return [str(name) for name in first.schema.names]
 
     def _run(self, base: duckdb.DuckDBPyConnection, statement: str) -> None:
         """Execute, and show how far it is."""
@@ -105,11 +113,17 @@ class Disk:
             running.result()
 
 
-def _quoted(name: str) -> str:
-    """A column's name in SQL."""
-    return '"' + name.replace('"', '""') + '"'
+class Sorted:
+    """Trips of a Parquet file with clean points, those of a trip together."""
 
+    def __init__(self, name: str, path: Path, has_person: bool, crs: str) -> None:
+        self.name, self.progress = name, 0.0
+        self._path, self._has_person, self._crs = path, has_person, crs
 
-def _literal(file: Path) -> str:
-    """A file's path in SQL, with nothing in it taken for a pattern."""
-    return re.sub(r"[\[*?]", r"[\g<0>]", str(file)).replace("'", "''")
+    def __iter__(self) -> Iterator[Trips]:
+        return regrouped(gather(self._points(), self._has_person, self._crs), BATCH)
+
+    def _points(self) -> Iterator[pa.RecordBatch]:
+        table = ParquetTable(self.name, [self._path])
+        for rows, self.progress in table.batches(table.names, BATCH):
+            yield rows

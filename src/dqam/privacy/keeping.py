@@ -57,14 +57,14 @@ class Keep:
         return keep
 
     def sql(self, table: str, person: str | None, trip: str | None) -> str:
-        """The rows of `table` that are kept, in SQL that DuckDB and Spark read alike.
+        """The rows of `table`, which has a point a row, that are kept, in SQL of DuckDB.
 
-        Columns `person` and `trip` hold ids that are whole numbers or text without white space around them.
+        Without a column for the trip all points of a person are one trip.
         """
-        if self.unit.name == "trip":
+        if self.unit.name == "person" and person is None:
+            raise unknown("person")
+        if self.unit.name == "trip" or trip is None:
             return f"SELECT * FROM {table}"
-        if person is None or trip is None:
-            raise unknown("person" if person is None else "trip")
         place = f"row_number() OVER (PARTITION BY {person} ORDER BY {self._order(trip)})"
         return (
             f"SELECT {table}.* FROM {table} JOIN (SELECT {person}, {trip} FROM (SELECT {person}, {trip}, {place} AS "

@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from dqam.errors import EmptyError, InputError
 from dqam.grid import DEGREES, parse_crs
 from dqam.sources import geometry
 from dqam.sources.columns import Columns, recognise
-from dqam.sources.frames import open_object
+from dqam.sources.frames import SparkTable, open_object
 from dqam.sources.intake import Intake
 from dqam.sources.lines import read_lines
-from dqam.sources.points import read_points
+from dqam.sources.points import clean_points, read_points
 from dqam.sources.porto import read_polylines
-from dqam.sources.tables import ParquetTable, Table, open_path, translated
+from dqam.sources.tables import Table, open_path, open_url, translated
 from dqam.trips import Trips
 
 BATCH = 1 << 20  # points
@@ -39,7 +40,9 @@ def read(
     swap_axes: bool = False,
     on_error: str = "fail",
 ) -> Source:
-    """Trips of a file, a folder of Parquet files, a data frame, MovingPandas trajectories or `Trips`.
+    """Trips of a file, a folder of Parquet files, a URL of them, a data frame, MovingPandas trajectories or `Trips`.
+
+    A data frame of Spark stays where it is, and is for `dqam.publish`.
 
     columns    names of columns by role (trip, person, time, lon, lat, geometry, polyline), where not recognised;
                an empty name for one that is not to be used
@@ -62,7 +65,9 @@ def read(
     if isinstance(path_or_object, Trips):
         return Source(path_or_object, Columns(), crs or path_or_object.crs, swap_axes, on_error)
     hints: dict[str, str] = {}
-    if isinstance(path_or_object, str | os.PathLike):
+    if isinstance(path_or_object, str) and "://" in path_or_object:
+        table = open_url(path_or_object)
+    elif isinstance(path_or_object, str | os.PathLike):
         table = open_path(Path(path_or_object))
     else:
         table, hints = open_object(path_or_object)
@@ -112,15 +117,25 @@ class Source:
         return {role: name for role, name in asdict(self._columns).items() if name is not None}
 
     @property
-    def files(self) -> list[Path]:
-        """The Parquet files it is read from; none for what is in other forms."""
-        return list(self._table.paths) if isinstance(self._table, ParquetTable) else []
+    def frame(self) -> Any:
+        """Spark's data frame, if it is one."""
+        return self._table.frame if isinstance(self._table, SparkTable) else None
 
-    @property
-    def is_points(self) -> bool:
-        """Whether it is a table with a point a row, its place in two columns."""
+    def points(self) -> Iterator[pa.RecordBatch]:
+        """The points of a table with a point a row, as they come and each checked as for trips: columns key0 (of the
+        person), key1 (of the trip; or one of them), t (if there is a time), x and y."""
         columns = self._columns
-        return bool(columns.lon and columns.lat and columns.keys and not columns.polyline and not columns.geometry)
+        if (
+            isinstance(self._table, Trips)
+            or columns.polyline
+            or not columns.keys
+            or (columns.geometry and _has_lines(self._table, columns.geometry))
+        ):
+            raise InputError(f"{self.name} is not a table with a point a row; use the engine 'local'.")
+        intake = self._intake = self._new_intake()
+        with translated(self.name):
+            for rows, _ in clean_points(self._table, columns, intake, self.batch):
+                yield rows
 
     @property
     def notes(self) -> list[str]:
@@ -137,7 +152,7 @@ class Source:
         intake = self._intake = self._new_intake()
         trips = 0
         with translated(self.name):  # text in Parquet, for one, is not checked before it is used
-            for batch in _regrouped(self._pieces(intake), self.batch):
+            for batch in regrouped(self._pieces(intake), self.batch):
                 trips += len(batch)
                 yield _read_only(batch)
         intake.finish()
@@ -173,7 +188,7 @@ def _has_lines(table: Table, column: str) -> bool:
     raise InputError(f"{table.name} has no trips (no row has a geometry in {column!r}); give a source with some.")
 
 
-def _regrouped(pieces: Iterator[Trips], batch: int) -> Iterator[Trips]:
+def regrouped(pieces: Iterator[Trips], batch: int) -> Iterator[Trips]:
     """The same trips in pieces of about `batch` points: small ones joined, large ones cut, the rest left alone."""
     small: list[Trips] = []
     points = 0

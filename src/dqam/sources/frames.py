@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import shapely
 
 from dqam.errors import InputError
 from dqam.sources.geometry import crs_name
-from dqam.sources.tables import ArrowTable, MemoryTable, Table, translated
+from dqam.sources.tables import ArrowTable, Batches, MemoryTable, Table, translated
 
 
 def open_object(thing: Any) -> tuple[Table, dict[str, str]]:
@@ -21,6 +22,8 @@ def open_object(thing: Any) -> tuple[Table, dict[str, str]]:
             thing = thing.to_point_gdf()
             thing = thing.rename_axis(index=thing.index.name or "t")
             hints["time"] = thing.index.name
+        if hasattr(thing, "mapInArrow"):
+            return SparkTable(thing), hints
         if isinstance(thing, pa.RecordBatch):
             thing = pa.Table.from_batches([thing])
         if hasattr(thing, "collect") and hasattr(thing, "collect_schema"):  # Polars LazyFrame
@@ -35,6 +38,16 @@ def open_object(thing: Any) -> tuple[Table, dict[str, str]]:
         f"An object of type {name} can not be read; give a path, a pandas, GeoPandas, Polars or Arrow table, "
         "MovingPandas trajectories or Trips."
     )
+
+
+class SparkTable(Table):
+    """A data frame of Spark, which is not read here."""
+
+    def __init__(self, frame: Any) -> None:
+        self.name, self.names, self.frame = "The data frame", list(frame.columns), frame
+
+    def batches(self, columns: Sequence[str], rows: int, numeric: Collection[str] = ()) -> Batches:
+        raise InputError(f"{self.name} is on a cluster; dqam.publish has it counted there.")
 
 
 class PandasTable(MemoryTable):

@@ -1,13 +1,13 @@
 """Tables with one point a row: rows of equal key that stand together are a trip.
 
-The work is a chain of generators: `_clean` makes every batch of rows one of keys, time, x and y; `_adjacent` sees to
-it that a trip's rows stand together, wherever they were; `_gather` cuts between trips and orders each by time.
+The work is a chain of generators: `clean_points` makes every batch of rows one of keys, time, x and y; `_adjacent` sees
+to it that a trip's rows stand together, wherever they were; `gather` cuts between trips and orders each by time.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 import duckdb
@@ -36,20 +36,20 @@ Ints = NDArray[np.int64]
 def read_points(table: Table, columns: Columns, intake: Intake, batch: int) -> Iterator[Trips]:
     """The trips of a table of points, whatever the order of its rows."""
     keys = require_keys(columns, table.names, table.name)
-    used = list(dict.fromkeys([*keys, *columns.used]))
-    numeric = [name for name in (columns.lon, columns.lat) if name]
-    table = table.loaded(used, numeric)
-    rows = _clean(table, columns, used, numeric, intake, batch)
+    table = table.loaded(columns.used, _numeric(columns))
+    rows = clean_points(table, columns, intake, batch)
     with translated(table.name):
-        yield from _gather(_adjacent(table, keys, rows, intake, batch), len(keys), bool(columns.person), intake.crs)
+        yield from gather(_adjacent(table, keys, rows, intake, batch), bool(columns.person), intake.crs)
 
 
-def _clean(
-    table: Table, columns: Columns, used: Sequence[str], numeric: Sequence[str], intake: Intake, batch: int
-) -> Iterator[tuple[pa.RecordBatch, int]]:
+def _numeric(columns: Columns) -> list[str]:
+    return [name for name in (columns.lon, columns.lat) if name]
+
+
+def clean_points(table: Table, columns: Columns, intake: Intake, batch: int) -> Iterator[tuple[pa.RecordBatch, int]]:
     """Batches with columns key0, key1..., t (if there is a time), x and y, and how many rows were read for them."""
-    row = 0
-    for rows, fraction in table.batches(used, batch, numeric):
+    row, numeric = 0, _numeric(columns)
+    for rows, fraction in table.batches(columns.used, batch, numeric):
         keys = _keys(rows, columns.keys, table.name, row)
         if columns.geometry:
             first, second = geometry.points(rows.column(columns.geometry), table.name, row + 1)
@@ -222,12 +222,16 @@ def _sorted(parts: Iterator[pa.RecordBatch], intake: Intake, batch: int) -> Iter
 # From rows to trips
 
 
-def _gather(parts: Iterator[pa.RecordBatch], key_count: int, has_person: bool, crs: str) -> Iterator[Trips]:
-    """Whole trips; what stands between two batches becomes a `Trips` of its own, so that nothing else is copied."""
+def gather(parts: Iterable[pa.RecordBatch], has_person: bool, crs: str) -> Iterator[Trips]:
+    """Whole trips of clean points, those of a trip together, the first key that of a person or not.
+
+    What stands between two batches becomes a `Trips` of its own, so that nothing else is copied.
+    """
     tail: list[pa.RecordBatch] = []  # rows of one trip that may go on in the next batch
     for part in parts:
         if not part.num_rows:
             continue
+        key_count = part.schema.names.index("x") - ("t" in part.schema.names)
         starts = _run_starts(_columns_of(part, key_count))
         if tail:
             cut = 0

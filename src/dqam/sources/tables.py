@@ -22,9 +22,11 @@ import pyarrow.dataset
 import pyarrow.parquet
 import pyarrow.types as pt
 from numpy.typing import NDArray
+from pyarrow.fs import FileSelector, FileSystem, FileType
 
 from dqam.errors import InputError
 from dqam.sources.geometry import declared_crs, primary_column
+from dqam.threads import ahead
 
 BLOCK = 1 << 24
 IN_MEMORY = 512 << 20
@@ -207,12 +209,13 @@ class CsvTable(Table):
 
 
 class ParquetTable(Table):
-    """A Parquet or GeoParquet file, or a folder of them in the order of their names."""
+    """A Parquet or GeoParquet file, or a folder of them in the order of their names; on a file system of Arrow's, if
+    one is given."""
 
-    def __init__(self, name: str, paths: Sequence[Path]) -> None:
-        self.name = name
+    def __init__(self, name: str, paths: Sequence[Path], files: FileSystem | None = None) -> None:
+        self.name, self._remote = name, files
         with translated(name, "is a damaged or incomplete Parquet file; copy or write it again."):
-            self._data = pyarrow.dataset.dataset([str(path) for path in paths], format="parquet")
+            self._data = pyarrow.dataset.dataset([str(path) for path in paths], format="parquet", filesystem=files)
             self._files = [fragment.metadata for fragment in self._data.get_fragments()]
             self.names = list(self._data.schema.names)
         self.paths = list(paths)
@@ -252,13 +255,14 @@ class ParquetTable(Table):
         # Encoded columns can be much smaller than their values, so both are looked at.
         size = max((max(group.total_byte_size, 8 * len(columns) * group.num_rows) for group in groups), default=0)
         if size <= _BIG_ROW_GROUP:
-            # The scanner decodes whole row groups ahead, on all cores.
-            yield from self._data.scanner(
-                columns=columns, batch_size=rows, batch_readahead=2, fragment_readahead=1
-            ).to_batches()
+            # Row groups are decoded on all cores, a few ahead. (A scanner of the whole would decode up to 1 GiB ahead.)
+            parts = (part for fragment in self._data.get_fragments() for part in fragment.split_by_row_group())
+            for table in ahead(lambda part: part.to_table(self._data.schema, columns=columns), parts):
+                yield from table.to_batches(max_chunksize=rows)
             return
         for path in self.paths:  # while this streams within a row group, in little memory
-            with pyarrow.parquet.ParquetFile(path, buffer_size=1 << 22, pre_buffer=False) as file:
+            where = path if self._remote is None else self._remote.open_input_file(str(path))
+            with pyarrow.parquet.ParquetFile(where, buffer_size=1 << 22, pre_buffer=False) as file:
                 for batch in file.iter_batches(rows, columns=columns):
                     yield batch.select(columns).cast(pa.schema([self._data.schema.field(name) for name in columns]))
 
@@ -271,8 +275,8 @@ class ParquetTable(Table):
             return None
         rows: list[int] = []
         smallest: list[int] = []
-        if any(character in str(path) for path in self.paths for character in "*?[]{}"):
-            return None  # DuckDB would take the name for a pattern, and answer for other files
+        if self._remote or any(character in str(path) for path in self.paths for character in "*?[]{}"):
+            return None  # DuckDB would take such a name for a pattern, and answer for other files
         for path in self.paths:
             # DuckDB reads these, because on a damaged footer pyarrow's column metadata end the whole process.
             query = "SELECT row_group_num_rows, stats_min_value FROM parquet_metadata(?) WHERE path_in_schema = ? "
@@ -285,6 +289,21 @@ class ParquetTable(Table):
                 return None
         known = [file.row_group(i).num_rows for file in self._files for i in range(file.num_row_groups)]
         return None if rows != known or max(rows, default=0) > most else Floors(rows, smallest)
+
+
+def open_url(url: str) -> Table:
+    """Parquet files at a URL that Arrow knows, such as s3://bucket/folder; all below it, if it is a folder."""
+    with translated(url):
+        files, path = FileSystem.from_uri(url)
+        found = files.get_file_info(path)
+        if found.type is FileType.Directory:
+            below = files.get_file_info(FileSelector(path, recursive=True))
+            paths = sorted(Path(file.path) for file in below if file.is_file and file.path.endswith(".parquet"))
+        else:
+            paths = [Path(path)] if found.is_file else []
+    if not paths:
+        raise InputError(f"{url} has no files that end with .parquet; check the address.")
+    return ParquetTable(Path(path).name, paths, files)
 
 
 def open_path(path: Path) -> Table:
