@@ -162,33 +162,52 @@ def test_a_task_that_fails_changes_nothing(spark: Any, shuffled: Path, tmp_path:
     assert sorted(os.listdir(traces)) == ["1", "2"]
 
 
-def test_no_plan_of_spark_counts_a_trip_twice(spark: Any, shuffled: Path) -> None:
-    """A join that is already divided as the trips would be, and that Spark reads in parts: joins of users, too."""
-    plan, keep = Plan.of(GRID, 1, unit="person", max_trips=2), Keep(Unit.person(2), "5a17")
+def test_no_plan_of_spark_counts_a_trip_twice(spark: Any, shuffled: Path, tmp_path: Path) -> None:
+    """A join that is already divided by trip, of which Spark reads a large part in pieces: a plain repartition of it
+    counts trips in two tasks."""
+    points = pd.read_parquet(shuffled).query("uid < 40")
+    times = pd.date_range("2024-01-01", periods=5_000, freq="s", unit="us")
+    long = pd.DataFrame({"uid": 7, "tid": "long", "datetime": times, "lng": -30.0, "lat": 45.0})
+    every = pd.concat([points, long]).sample(frac=1, random_state=0)
+    (tmp_path / "points").mkdir()
+    for part in range(6):
+        every.iloc[part::6].to_parquet(tmp_path / "points" / f"{part}.parquet", index=False)
+    every[["uid", "tid"]].drop_duplicates().to_parquet(tmp_path / "info.parquet", index=False)
     settings = {
-        "spark.sql.shuffle.partitions": "6",  # as many as there are parts by default
-        "spark.sql.adaptive.coalescePartitions.enabled": "false",
+        "spark.sql.shuffle.partitions": "6",  # as many as the engine has here
         "spark.sql.autoBroadcastJoinThreshold": "-1",
-        "spark.sql.adaptive.autoBroadcastJoinThreshold": "10MB",
-        "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "1",
-        "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "1",
-        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "1KB",
-        "spark.sql.files.maxPartitionBytes": "50000",
+        "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "1000",
+        "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "1.2",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "20000",
+        "spark.sql.adaptive.coalescePartitions.minPartitionSize": "10000",
+        "spark.sql.files.maxPartitionBytes": "200000",
+        "spark.sql.files.openCostInBytes": "200000",
     }
     before = {name: spark.conf.get(name, None) for name in settings}
+
+    plan, keep = Plan.of(GRID, 1, unit="person", max_trips=2), Keep(Unit.person(2), "5a17")
     try:
         for name, value in settings.items():
             spark.conf.set(name, value)
-        points = spark.read.parquet(str(shuffled))
-        joined = points.join(points.select("uid", "tid").distinct(), ["uid", "tid"])
-        with in_memory(shuffled)(plan, keep) as ours:
-            for frame in (points, joined):
-                with records_of(plan, frame, keep) as theirs:
+        frame = spark.read.parquet(str(tmp_path / "points"))
+        joined = frame.join(spark.read.parquet(str(tmp_path / "info.parquet")), ["uid", "tid"])
+        pieces = joined.repartition(6, "uid", "tid").mapInPandas(_distinct, "trips long").toPandas().trips.sum()
+        with in_memory(tmp_path / "points")(plan, keep) as ours:
+            for some in (frame, joined):
+                with records_of(plan, some, keep) as theirs:
                     np.testing.assert_array_equal(ours.trips(), theirs.trips())
                     np.testing.assert_array_equal(ours.ends(), theirs.ends())
+        if pieces == points.tid.nunique() + 1:
+            pytest.skip("this Spark keeps the repartition, and what was asserted shows nothing")
     finally:
         for name, old in before.items():
             spark.conf.unset(name) if old is None else spark.conf.set(name, old)
+
+
+def _distinct(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """How many trips a task sees."""
+    seen = {trip for frame in frames for trip in zip(frame.uid, frame.tid, strict=True)}
+    yield pd.DataFrame({"trips": [len(seen)]})
 
 
 def test_a_task_that_was_added_up_twice_is_found(spark: Any, shuffled: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import dqam
 from dqam.errors import InputError
 from dqam.privacy.budget import Unit
 from dqam.privacy.keeping import Keep
@@ -68,3 +69,19 @@ def test_ids_are_needed() -> None:
     assert keep.sql("points", "uid", None) == "SELECT * FROM points"
     with pytest.raises(InputError, match="1 trips do not say"):
         keep.mask(pa.array(["a", None]), None)
+
+
+@pytest.mark.parametrize("form", ["points", "polylines", "lines"])
+def test_white_space_makes_no_second_person(form: str) -> None:
+    persons = ["u", "u ", " u", "u\t", "u\u00a0"]
+    trips = pa.table({"uid": persons, "tid": [f"t{i}" for i in range(5)]})
+    more = {
+        "points": {"lon": pa.array(np.arange(5.0)), "lat": pa.array(np.arange(5.0))},
+        "polylines": {"POLYLINE": pa.array(["[[1,1],[2,2]]"] * 5)},
+        "lines": {"geometry": pa.array(["LINESTRING (1 1, 2 2)"] * 5)},
+    }[form]
+    for name, values in more.items():
+        trips = trips.append_column(name, values)
+    read = dqam.read(trips).trips()
+    assert len(read) == 5
+    assert Keep(Unit.person(1), "5a").mask(read.persons, read.ids).sum() == 1  # type: ignore[union-attr]

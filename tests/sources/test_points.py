@@ -210,7 +210,7 @@ def test_only_needed_columns_are_read(tmp_path: Path, monkeypatch: pytest.Monkey
     table = table_of(rows_of([3, 3])).append_column("much_else", pa.array(["x" * 100] * 6))
     pq.write_table(table, tmp_path / "a")
     source(tmp_path / "a").trips()
-    assert asked == [["uid", "tid", "t", "lon", "lat"]]
+    assert asked == [["tid", "uid", "t", "lon", "lat"]]
 
 
 def test_a_file_name_that_looks_like_a_pattern(tmp_path):

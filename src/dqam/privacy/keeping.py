@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 import duckdb
@@ -48,7 +49,7 @@ class Keep:
         numbers = np.empty(len(person), np.int64)
         numbers[together] = np.arange(len(person)) - firsts
         ids = _plain(trips)
-        with duckdb.connect() as base:
+        with _base().cursor() as base:
             base.register("trips", pa.table({"trip": numbers if ids is None else ids, "row": np.arange(len(person))}))
             order = base.sql(f"SELECT row FROM trips ORDER BY {self._order('trip')}, row").fetchnumpy()["row"]
         by_person = order[np.argsort(person[order], kind="stable")]
@@ -74,6 +75,12 @@ class Keep:
 
     def _order(self, trip: str) -> str:
         return f"md5(concat('{self.salt}', CAST({trip} AS STRING))), {trip}"
+
+
+@cache
+def _base() -> duckdb.DuckDBPyConnection:
+    """One database for all, as to make one takes longer than to ask it; each asks with a cursor of its own."""
+    return duckdb.connect()
 
 
 def unknown(what: str) -> InputError:

@@ -35,6 +35,12 @@ def plain(array: pa.Array) -> pa.Array:
     return array.cast(pa.large_binary()) if pt.is_binary_view(array.type) else array
 
 
+def trimmed(ids: pa.Array) -> pa.Array:
+    """Ids without white space around them: who is written with and without it is one person."""
+    ids = plain(ids)
+    return pc.utf8_trim_whitespace(ids) if is_text(ids.type) else ids
+
+
 def numbers(array: pa.Array, name: str, first_row: int, what: str) -> NDArray[np.float64]:
     """float64[n], without a copy where possible; nulls are NaN."""
     array = plain(array)
