@@ -1,11 +1,12 @@
 """One machine, DuckDB and Spark on the same shuffled points: the same release, and the time beside a plain scan.
 
 A plain scan reads all columns of all points with the same engine and hands them over as Arrow batches; for this machine
-it is a plain PyArrow read. Ours brings the points of each trip together, lays the trips on 2^8 x 2^8 cells and takes
-all sums that flux needs: in a first scan trips, shares, ends, lengths and the distinct counts of 16,000 rectangles, and
-in a second one the shadows. What is done with the sums after that is the same for all, and not in the times.
+it is PyArrow that reads. Whole trips are the same with the points of each trip brought together and in order, which all
+work on trips has to begin with. Ours then lays the trips on 2^8 x 2^8 cells and takes all sums that flux needs: in a
+first scan trips, shares, ends, lengths and the distinct counts of 16,000 rectangles, and in a second the shadows for
+40 caps. What is done with the sums after that is the same for all, and not in the times.
 
-    python -m benchmarks.engines [--timed 100000] [--trips 1000000] [--points 50000000]
+    python -m benchmarks.engines [--trips 1000000] [--points 50000000]
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
+from numpy.typing import NDArray
 
 from benchmarks.measure import BUILD, city, claim, peak_gib
 from dqam import cities
@@ -84,80 +86,91 @@ def plain_scan(engine: str, folder: Path, session: Any) -> int:
     if engine == "local":
         return sum(batch.num_rows for batch in ds.dataset(folder).to_batches())
     if engine == "duckdb":
-        with duckdb.connect() as base:
-            query = base.sql(f"SELECT * FROM read_parquet('{folder}/*.parquet')")
-            reader = getattr(query, "to_arrow_reader", None) or query.fetch_record_batch
-            return sum(batch.num_rows for batch in reader(1 << 18))
+        return by_duckdb(f"SELECT * FROM read_parquet('{folder}/*.parquet')")
     return int(session.read.parquet(str(folder)).mapInArrow(count, "rows long").groupBy().sum().first()[0])
 
 
-def sums_by(engine: str, folder: Path, session: Any) -> tuple[float, float]:
-    """Seconds until the first sums are there, and then the shadows."""
+def whole_trips(engine: str, folder: Path, session: Any) -> int:
+    """The same, with the points of each trip together."""
+    if engine == "local":
+        return sum(trips.points for trips in read(folder))
+    if engine == "duckdb":
+        return by_duckdb(f"SELECT * FROM read_parquet('{folder}/*.parquet') ORDER BY uid, tid, datetime")
+    points = session.read.parquet(str(folder)).repartition(3 * session.sparkContext.defaultParallelism, "uid", "tid")
+    trips = points.sortWithinPartitions("uid", "tid", "datetime")
+    return int(trips.mapInArrow(count, "rows long").groupBy().sum().first()[0])
+
+
+def by_duckdb(query: str) -> int:
+    """The rows of a query, handed over as Arrow batches."""
+    with duckdb.connect() as base:
+        found = base.sql(query)
+        reader = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch
+        return sum(batch.num_rows for batch in reader(1 << 18))
+
+
+class Run(NamedTuple):
+    """Seconds of the two scans, and what they found."""
+
+    first: float
+    second: float
+    sums: list[NDArray[np.int64]]
+    release: Release
+
+
+def run(engine: str, folder: Path, session: Any, memory: int = 4 * GIB) -> Run:
+    """Both scans, and a release with noise from a seed."""
     plan = Plan.of(Grid.over(cities.BOUNDS, 8), 1)
     lattice = Lattice.even(plan.grid, MOST_SIDE)
     caps = np.unique(np.rint(np.geomspace(3, 162, 40)).astype(np.int64))
     trips = session.read.parquet(str(folder)) if engine == "spark" else read(folder)
     began = time.perf_counter()
-    with records_of(plan, trips, Keep(plan.unit, ""), engine) as records:
-        records.distinct(plan.queries)
-        records.shares()
-        first = time.perf_counter()
-        records.shadow_sizes(lattice, 3, caps)
-        records.shadow_sums(lattice, 3, int(caps[-1]))
-    return first - began, time.perf_counter() - first
-
-
-def release_by(engine: str, folder: Path, session: Any, memory: int = 4 * GIB) -> Release:
-    """A release with noise from a seed: the same, if the sums are."""
-    plan = Plan.of(Grid.over(cities.BOUNDS, 8), 1)
-    trips = session.read.parquet(str(folder)) if engine == "spark" else read(folder)
     with records_of(plan, trips, Keep(plan.unit, ""), engine, memory) as records:
-        return plan.release(Curator(records, Budget(1), SeededNoise(7)), "benchmark")
+        sums = [records.trips(), records.distinct(plan.queries), records.shares(), records.ends()]
+        sums.append(records.lengths(np.arange(100)))
+        between = time.perf_counter()
+        sums.append(records.shadow_sizes(lattice, 3, caps))
+        sums.append(records.shadow_sums(lattice, 3, int(caps[-1])))
+        ended = time.perf_counter()
+        sums += [records.shadow_sums(lattice, 3, int(cap)) for cap in caps[:-1:4]]
+        release = plan.release(Curator(records, Budget(1), SeededNoise(7)), "benchmark")
+    return Run(between - began, ended - between, sums, release)
 
 
 def compare(trips: int) -> None:
-    """The time of the sums beside a plain scan."""
+    """All engines: the same sums and releases, and the time of the scans beside a plain one."""
     folder, small, session = shuffled(trips), shuffled(1_000), spark_session()
+    ours: Run | None = None
     for engine in ENGINES:
-        plain_scan(engine, small, session)
-        sums_by(engine, small, session)  # compile, and start workers
+        for work in (plain_scan, whole_trips, run):
+            work(engine, small, session)  # compile, and start workers
         took = []
-        for _ in range(3):
+        for work in (plain_scan, whole_trips):
             began = time.perf_counter()
-            points = plain_scan(engine, folder, session)
+            points = work(engine, folder, session)
             took.append(time.perf_counter() - began)
-        plain = min(took)
-        first, second = sums_by(engine, folder, session)
-        print(
-            f"{engine:>6}: {points:,} points; plain scan {plain:.1f} s, first scan {first:.1f} s, second {second:.1f} s"
-        )
-        speeds = " ".join(f"{points / seconds / 1e6:.2f}" for seconds in (plain, first, second))
-        print(f"        million points a second: {speeds}")
-        claim(f"{engine}: first scan / plain scan", first / plain, 4, at_most=True)
-        claim(f"{engine}: both scans / plain scan", (first + second) / plain, 4, at_most=True)
-
-
-def same(trips: int) -> None:
-    """Whether releases with noise from a seed are the same to the last bit."""
-    folder, session = shuffled(trips), spark_session()
-    made: dict[str, Release] = {}
-    for engine in ENGINES:
-        began = time.perf_counter()
-        made[engine] = release_by(engine, folder, session)
-        one, other = made["local"].histogram, made[engine].histogram
-        agree = all(np.array_equal(getattr(one, part), getattr(other, part)) for part in PARTS)
-        took = time.perf_counter() - began
-        print(
-            f"{'  ok' if agree else 'MISS'}  {engine}: {trips:,} trips in {took:.0f} s; the same release: {agree}",
-            flush=True,
-        )
+        made = run(engine, folder, session)
+        seconds = [*took, made.first, made.second]
+        for what, each in zip(("plain scan", "whole trips", "first scan", "second scan"), seconds, strict=True):
+            print(f"{engine:>7} {what:>12}: {each:6.1f} s, {points / each / 1e6:6.2f} million points a second")
+        both = made.first + made.second
+        claim(f"{engine}: first scan / plain scan", made.first / took[0], 4, at_most=True)
+        claim(f"{engine}: both scans / plain scan", both / took[0], 4, at_most=True)
+        claim(f"{engine}: first scan / whole trips", made.first / took[1], 4, at_most=True)
+        claim(f"{engine}: both scans / whole trips", both / took[1], 4, at_most=True)
+        ours = ours or made
+        sums = all(np.array_equal(one, other) for one, other in zip(ours.sums, made.sums, strict=True))
+        histograms = ours.release.histogram, made.release.histogram
+        same = all(np.array_equal(*(getattr(each, part) for each in histograms)) for part in PARTS)
+        verdict = "  ok" if sums and same else "MISS"
+        print(f"{verdict}  {engine}: {trips:,} trips; the same sums: {sums}, the same release: {same}", flush=True)
 
 
 def on_disk(points: int) -> None:
     """DuckDB within 1 GiB, in a process of its own."""
     folder = shuffled(100_000, -(-points // 2_850_000))
     began = time.perf_counter()
-    release = release_by("duckdb", folder, None, GIB)
+    release = run("duckdb", folder, None, GIB).release
     rows = ds.dataset(folder).count_rows()
     print(f"duckdb: {rows:,} points in {time.perf_counter() - began:.0f} s, {release.trips} trips")
     claim("peak memory of the process, GiB", peak_gib(), 1, at_most=True)
@@ -166,15 +179,13 @@ def on_disk(points: int) -> None:
 def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--trips", type=int, default=1_000_000)
-    options.add_argument("--timed", type=int, default=100_000, help="trips that are timed")
     options.add_argument("--points", type=int, default=50_000_000)
     options.add_argument("--on-disk", action="store_true", help="only what needs little memory")
     given = options.parse_args()
     if given.on_disk:
         on_disk(given.points)
         return
-    compare(given.timed)
-    same(given.trips)
+    compare(given.trips)
     shuffled(100_000, -(-given.points // 2_850_000))
     subprocess.run([sys.executable, "-m", "benchmarks.engines", "--on-disk", "--points", str(given.points)], check=True)
 

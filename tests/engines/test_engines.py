@@ -153,7 +153,7 @@ def test_a_task_that_fails_changes_nothing(spark: Any, shuffled: Path, tmp_path:
                 raise RuntimeError("on purpose")
             os._exit(1)
 
-    unsteady = Spark(dqam.read(spark.read.parquet(str(shuffled))), keep, partitions=5)
+    unsteady = Spark(dqam.read(spark.read.parquet(str(shuffled))), keep, parts=5)
     unsteady._trips = unsteady._trips.mapInArrow(fail_once, unsteady._trips.schema)
     with unsteady, in_memory(shuffled)(plan, keep) as ours:
         records = Scanned(unsteady, GRID, plan.queries)
