@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +106,7 @@ def publish(
     from dqam.privacy.keeping import Keep
     from dqam.privacy.ledger import Ledger
     from dqam.publishing import TITLE, Plan, carry_out, data_set_name, records_of
+    from dqam.records import Records
 
     if not sure:
         _refuse_misordered(grid)
@@ -126,7 +128,9 @@ def publish(
     _say_what_begins(book, name)
     keep = Keep.of(plan.unit, np.random.default_rng())
     with records_of(plan, source, keep, engine, parse_size(memory), progress_of) as records:
-        release, spent = carry_out(plan, records, keep, name, book, total)
+        # the other engines have progress bars of their own
+        with words.status("Counting and drawing") if isinstance(records, Records) else nullcontext():
+            release, spent = carry_out(plan, records, keep, name, book, total)
         output = _saved(release, output, overwrite)
         book.saved(spent.id)
     if as_json:

@@ -108,8 +108,12 @@ class Disk:
         """Execute, and show how far it is."""
         with self._progress(f"Sorting {self._source.name}") as show, ThreadPoolExecutor(1) as pool:
             running = pool.submit(base.execute, statement)
-            while not wait([running], timeout=0.2).done:
-                show(max(0.0, base.query_progress()) / 100)
+            try:
+                while not wait([running], timeout=0.2).done:
+                    show(max(0.0, base.query_progress()) / 100)
+            except BaseException:  # the user wants it to stop
+                base.interrupt()
+                raise
             running.result()
 
 

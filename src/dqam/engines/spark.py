@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 HELD = 1 << 20  # points that a task holds while it divides them
-LEAST, PART = 1 << 14, 1 << 21  # points, about, that a part has
+LEAST, PART = 1 << 14, 1 << 20  # points, about, that a part has
 SPREAD = 12  # parts for each core, where there are points enough, so that all have work to the end
 BATCH = 1 << 18  # points of a row of whole trips
 IDS = {"tinyint", "smallint", "int", "bigint", "string"}
