@@ -28,6 +28,7 @@ from dqam.privacy.ledger import Ledger
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing import Plan, publish, records_of
 from dqam.records import AnyRecords, Records, Scanned
+from tests.commands import run
 
 GRID = Grid.over(cities.BOUNDS, 5)
 LATTICE = Lattice.even(GRID, 7)
@@ -300,7 +301,7 @@ def test_spark_reads_files_as_they_are(spark: Any, shuffled: Path, tmp_path: Pat
     for path in (tmp_path, folder, f"file://{tmp_path}"):
         with records_of(plan, path, Keep(plan.unit, ""), "spark") as records:
             assert records.trips()[0] == TRIPS
-    for path, says in ((tmp_path / "x[1]", "for a pattern"), (tmp_path / "nothing", "PATH_NOT_FOUND")):
+    for path, says in ((tmp_path / "x[1]", "for a pattern"), (tmp_path / "nothing", "does not exist")):
         with pytest.raises(InputError, match=says), records_of(plan, path, Keep(plan.unit, ""), "spark"):
             pass
     with (
@@ -339,6 +340,32 @@ def test_publish_from_every_engine(shuffled: Path, spark: Any, tmp_path: Path) -
     persons = pd.read_parquet(shuffled).uid.nunique()
     assert abs(frame.trips.value - persons) < 20
     assert len(frame.provenance.salt) == 32
+
+
+def test_the_command_takes_paths_and_urls(shuffled: Path, spark: Any, tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.db"
+    where = [str(side) for side in cities.BOUNDS]
+    for i, (path, engine) in enumerate(
+        ((f"file://{shuffled}", "spark"), (shuffled, "spark"), (f"file://{shuffled}", "duckdb"), (shuffled, "local"))
+    ):
+        saved = tmp_path / f"map{i}.nc"
+        how = ["--engine", engine, "--memory", "800MiB", "--dataset", "city", "--ledger", ledger, "--total", "40"]
+        done = run("publish", path, "--bounds", *where, "-k", "5", "--epsilon", "10", "-o", saved, *how)
+        assert done.returncode == 0, done.stderr
+        assert abs(dqam.open(saved).trips.value - TRIPS) < 60
+    for path, engine, says in (
+        (tmp_path / "nothing", "spark", "does not exist"),
+        ("nowhere://x", "duckdb", "Unrecognized filesystem type"),
+        (shuffled, "duckdb", "36 MiB of memory is too little"),
+    ):
+        more = ["--memory", "38MB"] if path == shuffled else []
+        done = run(
+            "publish", path, "--bounds", *where, "--epsilon", "1", "-o", tmp_path / "no.nc", "--engine", engine, *more,
+            "--ledger", tmp_path / "other.db",
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert says in " ".join(done.stderr.split())
+    assert not (tmp_path / "no.nc").exists()
 
 
 def test_what_an_engine_can_not_do_is_refused_before_anything_is_spent(shuffled: Path, tmp_path: Path) -> None:

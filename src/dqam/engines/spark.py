@@ -136,6 +136,8 @@ def frame_of(path: str | os.PathLike[str]) -> DataFrame:
     """Parquet files, or a folder of them, by the session of Spark that there is, or a new one."""
     if odd := set(str(path)) & set("*?[]{}\\"):
         raise InputError(f"{path}: Spark would take {min(odd)} in a name for a pattern; rename it.")
+    if "://" not in str(path) and not os.path.exists(path):
+        raise InputError(f"{path} does not exist; check the path.")
     try:
         from pyspark.sql import SparkSession
     except ImportError:

@@ -15,15 +15,16 @@ from dqam.sources.tables import ArrowTable, Batches, MemoryTable, Table, transla
 
 def open_object(thing: Any) -> tuple[Table, dict[str, str]]:
     """The table in a data frame or collection of trajectories, and the roles it gives to columns itself."""
-    name, hints = type(thing).__name__, {}
+    name = type(thing).__name__
+    hints: dict[str, str] = {}
+    if hasattr(thing, "mapInArrow"):  # Spark; the first, as its remote data frames have attributes of any name
+        return SparkTable(thing), hints
     with translated(name):
         if hasattr(thing, "to_point_gdf") and hasattr(thing, "get_traj_id_col"):  # MovingPandas
             hints["trip"] = thing.get_traj_id_col()
             thing = thing.to_point_gdf()
             thing = thing.rename_axis(index=thing.index.name or "t")
             hints["time"] = thing.index.name
-        if hasattr(thing, "mapInArrow"):
-            return SparkTable(thing), hints
         if isinstance(thing, pa.RecordBatch):
             thing = pa.Table.from_batches([thing])
         if hasattr(thing, "collect") and hasattr(thing, "collect_schema"):  # Polars LazyFrame
