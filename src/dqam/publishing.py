@@ -15,6 +15,7 @@ from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -100,6 +101,7 @@ def publish(
     plan = Plan.of(grid, epsilon, mechanism, queries, unit, max_trips, gap, title)
     name = data_set_name(trips) if dataset is None else dataset
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    book.check(name, plan.epsilon, plan.unit, total)
     keep = Keep.of(plan.unit, OpenDPNoise().generator())
     with records_of(plan, trips, keep, engine, memory) as records:
         release, spent = carry_out(plan, records, keep, name, book, total)
@@ -150,8 +152,8 @@ def _scanned(engine: Engine, plan: Plan) -> Scanned:
         raise InputError(f"At most {MOST_TRIPS:,} trips can be asked at once; split the data set.")
     if not records.trips()[0]:
         raise InputError(
-            f"None of the trips meets {plan.grid.bounds} ({plan.grid.crs}); give bounds that cover them, or exchange x "
-            "and y if they are swapped."
+            f"None of the trips meets {plan.grid.bounds} ({plan.grid.crs}); give bounds that cover them, or if x and y "
+            "are swapped read it with --swap-axes (swap_axes=True)."
         )
     return records
 
@@ -168,11 +170,14 @@ def carry_out(
 def data_set_name(trips: Any) -> str:
     """A file's name without its endings; other trips have none.
 
-    >>> data_set_name("taxis/2024.csv.gz")
-    '2024'
+    >>> data_set_name("taxis/2024.csv.gz"), data_set_name("s3a://bucket/phones/")
+    ('2024', 'phones')
     """
     if isinstance(trips, Source):
         trips = trips.path
+    if isinstance(trips, str) and "://" in trips:
+        url = urlsplit(trips)
+        trips = unquote(url.path if url.scheme == "file" else url.path.rstrip("/").rpartition("/")[2] or url.netloc)
     if not isinstance(trips, str | os.PathLike):
         raise InputError("Give the data set a name, dataset='...': all that is published of it is added up under it.")
     name = Path(trips).resolve().name  # what links lead to: one file has one name

@@ -8,10 +8,13 @@ from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import dqam
@@ -211,17 +214,62 @@ def _distinct(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
     yield pd.DataFrame({"trips": [len(seen)]})
 
 
-def test_a_task_that_was_added_up_twice_is_found(spark: Any, shuffled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dqam.engines import spark as module
-
-    real = module._together
-    monkeypatch.setattr(module, "_together", lambda rows: real([*rows, rows[0]]))
+def test_rows_that_are_added_up_twice_are_found(spark: Any, shuffled: Path) -> None:
     plan = Plan.of(GRID, 1)
-    with (
-        pytest.raises(InputError, match="added up a task twice"),
-        records_of(plan, spark.read.parquet(str(shuffled)), Keep(plan.unit, "")),
-    ):
-        pass
+    engine = engine_of(spark.read.parquet(str(shuffled)), plan)
+    engine._trips = engine._trips.union(engine._trips)
+    with pytest.raises(InputError, match="some trips twice"):
+        Scanned(engine, GRID, plan.queries).trips()
+
+
+def test_a_frame_that_changes_between_scans_is_found(spark: Any, shuffled: Path) -> None:
+    """Without the trips that are kept in between, a frame that ids are drawn for is another one in each scan."""
+    from pyspark.sql import functions
+
+    from dqam.engines.spark import Spark
+
+    plan, points = Plan.of(GRID, 1), spark.read.parquet(str(shuffled))
+    trips = points.select("uid", "tid").distinct()
+
+    def draw(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            yield batch.append_column("ride", pa.array([str(uuid4()) for _ in range(batch.num_rows)]))
+
+    names = trips.mapInArrow(draw, trips.withColumn("ride", functions.lit("")).schema)
+    for frame, same in ((points, True), (points.join(names, ["uid", "tid"]), False)):
+        columns = {"person": "", "trip": "tid" if same else "ride"}
+        records = Scanned(Spark(dqam.read(frame, columns=columns), Keep(plan.unit, "")), GRID, plan.queries)
+        assert records.trips()[0] == TRIPS
+        if same:
+            records.shadow_sizes(LATTICE, 3, CAPS)
+        else:
+            with pytest.raises(InputError, match="not what it was"):
+                records.shadow_sizes(LATTICE, 3, CAPS)
+
+
+def test_ids_are_checked_where_they_divide(spark: Any, shuffled: Path, tmp_path: Path) -> None:
+    """A frame whose ids are sound when it is counted, and not when it is divided."""
+    trace, schema = tmp_path / "trace", spark.read.parquet(str(shuffled)).schema
+
+    def later(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            ids = batch.column("tid")
+            if trace.exists():
+                ids = pc.binary_join_element_wise(ids, pc.if_else(pc.equal(batch.column("uid"), 7), " ", ""), "")
+            yield batch.set_column(batch.schema.get_field_index("tid"), "tid", ids)
+
+    plan = Plan.of(GRID, 1)
+    frame = spark.read.parquet(str(shuffled)).mapInArrow(later, schema)
+    records = Scanned(engine_of(frame, plan), GRID, plan.queries)
+    trace.touch()
+    with pytest.raises(InputError, match="white space"):
+        records.trips()
+
+
+def engine_of(frame: Any, plan: Plan) -> Any:
+    from dqam.engines.spark import Spark
+
+    return Spark(dqam.read(frame), Keep(plan.unit, ""))
 
 
 def test_points_that_are_dropped_do_not_keep_a_place(shuffled: Path, spark: Any, tmp_path: Path) -> None:
@@ -256,7 +304,7 @@ def test_ids_with_white_space_around_are_refused_by_spark(spark: Any, shuffled: 
     points = spark.read.parquet(str(shuffled))
     spark.conf.set("spark.sql.parser.escapedStringLiterals", escaped)
     try:
-        for around in (" ", "\t", "\u00a0", "\u200b"):
+        for around in (" ", "\t", "\u00a0", None):
             odd = points.withColumn("tid", functions.concat("tid", functions.lit(around)))
             with pytest.raises(InputError, match="white space"), records_of(plan, odd, Keep(plan.unit, "")):
                 pass
@@ -298,10 +346,16 @@ def test_spark_reads_files_as_they_are(spark: Any, shuffled: Path, tmp_path: Pat
     folder.mkdir()
     pd.read_parquet(shuffled).to_parquet(folder / "points.parquet", coerce_timestamps="us")
     plan = Plan.of(GRID, 1)
-    for path in (tmp_path, folder, f"file://{tmp_path}"):
+    for path in (folder, f"file://{tmp_path}"):
         with records_of(plan, path, Keep(plan.unit, ""), "spark") as records:
             assert records.trips()[0] == TRIPS
-    for path, says in ((tmp_path / "x[1]", "for a pattern"), (tmp_path / "nothing", "does not exist")):
+    odd = shutil.copy(folder / "points.parquet", tmp_path / "x[1].parquet")
+    (tmp_path / "points.csv").write_text("tid,datetime,lng,lat\na,2024-01-01,-30,45\n")
+    for path, says in (
+        (odd, "for a pattern"),
+        (tmp_path / "nothing", "does not exist"),
+        (tmp_path / "points.csv", "Spark reads Parquet"),
+    ):
         with pytest.raises(InputError, match=says), records_of(plan, path, Keep(plan.unit, ""), "spark"):
             pass
     with (
@@ -356,7 +410,7 @@ def test_the_command_takes_paths_and_urls(shuffled: Path, spark: Any, tmp_path: 
     for path, engine, says in (
         (tmp_path / "nothing", "spark", "does not exist"),
         ("nowhere://x", "duckdb", "Unrecognized filesystem type"),
-        (shuffled, "duckdb", "36 MiB of memory is too little"),
+        (shuffled, "duckdb", "36.2 MiB of memory is too little"),
     ):
         more = ["--memory", "38MB"] if path == shuffled else []
         done = run(
@@ -370,7 +424,8 @@ def test_the_command_takes_paths_and_urls(shuffled: Path, spark: Any, tmp_path: 
 
 def test_what_an_engine_can_not_do_is_refused_before_anything_is_spent(shuffled: Path, tmp_path: Path) -> None:
     book = Ledger.open(tmp_path / "ledger.db")
-    how = {"dataset": "city", "ledger": book}
+    book.register("known", 1, "trip")
+    how: dict[str, Any] = {"dataset": "city", "ledger": book}
     points = pd.read_parquet(shuffled)
     halves = tmp_path / "halves.parquet"
     points.assign(uid=points.uid + 0.5).to_parquet(halves)
@@ -379,12 +434,15 @@ def test_what_an_engine_can_not_do_is_refused_before_anything_is_spent(shuffled:
         (shuffled, {"engine": "duckdb", "memory": 1000}, "too little"),
         (halves, {"engine": "duckdb"}, "ids can not be double"),
         (points.iloc[:0], {"engine": "duckdb"}, "has no points"),
+        (points.drop(columns="datetime"), {"engine": "duckdb"}, "has no time"),
+        (points.assign(lng=999.0), {"engine": "duckdb"}, "^DataFrame: .* invalid coordinates"),
+        (shuffled, {"engine": "duckdb", "unit": "person", "dataset": "known"}, "budget for the unit 'trip'"),
     ):
         with pytest.raises(InputError, match=says):
-            publish(trips, GRID, 1, **how, **more)
+            publish(trips, GRID, 1, **(how | more))
     with pytest.raises(InputError, match="None of the"):
         publish(shuffled, Grid.over((0, 0, 1, 1), 4), 1, engine="duckdb", **how)
-    assert not book.history()
+    assert [(account.name, account.spent) for account in book.history()] == [("known", 0)]
 
 
 @pytest.mark.parametrize("named", ["place", "dqam_place", 'a "quoted" name', "Tid", "UID", "UID_1"])

@@ -82,6 +82,10 @@ def test_white_space_makes_no_second_person(form: str) -> None:
     }[form]
     for name, values in more.items():
         trips = trips.append_column(name, values)
-    read = dqam.read(trips).trips()
-    assert len(read) == 5
-    assert Keep(Unit.person(1), "5a").mask(read.persons, read.ids).sum() == 1  # type: ignore[union-attr]
+    as_bytes = trips.set_column(0, "uid", trips.column("uid").cast(pa.binary()))
+    for table in (trips, as_bytes):
+        read = dqam.read(table).trips()
+        assert len(read) == 5
+        assert Keep(Unit.person(1), "5a").mask(read.persons, read.ids).sum() == 1  # type: ignore[union-attr]
+    assert Keep(Unit.person(1), "5a").mask(persons).sum() == 1  # type: ignore[union-attr]
+    assert Keep(Unit.person(1), "5a").mask(np.array([0.0, -0.0])).sum() == 1  # type: ignore[union-attr, arg-type]

@@ -65,9 +65,9 @@ LEDGER = click.option(
     type=click.Choice(["local", "duckdb", "spark"]),
     default="local",
     show_default=True,
-    help="Who counts: this machine in memory, DuckDB on its disk, or Spark. All give the same.",
+    help="Who counts: this machine in memory, DuckDB on its disk, or Spark (FILE: Parquet, or its URL).",
 )
-@click.option("--memory", default="4GiB", show_default=True, help="What DuckDB may take, about.")
+@click.option("--memory", default="4GiB", show_default=True, help="What --engine duckdb may take, about.")
 @click.option("--sure", is_flag=True, help=f"Publish though epsilon is above {HUGE}, or bounds look misordered.")
 @json_option
 def publish(
@@ -98,6 +98,7 @@ def publish(
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --plan
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 -o porto.nc
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --unit person --max-trips 10 -o porto.nc
+      dqam publish points/ --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --engine duckdb --memory 2GiB -o porto.nc
 
     The budget is recorded as spent before any noise is drawn, and stays so whatever happens then. The first
     publication of a data set spends its whole budget, unless --total leaves more for later. Bounds, queries, title and
@@ -125,7 +126,9 @@ def publish(
     refuse_to_replace(output, overwrite)
     _check_room(writable(output), 40 * grid.rows * grid.columns + 2**22)
     name, book = data_set_name(source) if dataset is None else dataset, Ledger.open(ledger)
+    book.check(name, plan.epsilon, plan.unit, total)
     _say_what_begins(book, name)
+    say_notes(source)
     keep = Keep.of(plan.unit, np.random.default_rng())
     with records_of(plan, source, keep, engine, parse_size(memory), progress_of) as records:
         # the other engines have progress bars of their own
@@ -155,7 +158,6 @@ def publish(
         markup=False,
         soft_wrap=True,
     )
-    say_notes(source)
 
 
 def parse_size(text: str) -> int:

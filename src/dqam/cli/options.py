@@ -120,7 +120,7 @@ def reads_trips(command: Command) -> Command:
 
             trips = frame_of(file)
         source = read(trips, columns=roles or None, crs=source_crs, swap_axes=swap_axes, on_error=on_error)
-        source.path = Path(file)
+        source.path = file
         for output in (options.get("output"), options.get("picture")):
             if output is not None:
                 writable(output, file, options.get("rectangles"))

@@ -7,9 +7,11 @@ ids mean the same as in memory.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
@@ -44,7 +46,14 @@ class Disk:
         self, source: Source, keep: Keep, memory: int = 4 << 30, folder: str | None = None, progress: Progress = quiet
     ) -> None:
         if memory < OWN + LEAST:
-            raise InputError(f"{memory / 2**20:,.0f} MiB of memory is too little; give {(OWN + LEAST) >> 20} or more.")
+            raise InputError(
+                f"{memory / 2**20:,.1f} MiB of memory is too little for DuckDB; give {(OWN + LEAST) >> 20}MiB or more."
+            )
+        if source.roles.keys() & {"lon", "geometry"} and "time" not in source.roles:
+            raise InputError(
+                f"{source.name} has no time, by which DuckDB would order the points of a trip; name it, --column "
+                "time=NAME, or use the engine 'local' if the rows are in order."
+            )
         self.unit = keep.unit
         self._source, self._keep, self._memory, self._progress = source, keep, memory, progress
         self._folder = tempfile.TemporaryDirectory(prefix="dqam-", dir=folder)
@@ -67,7 +76,11 @@ class Disk:
         source, folder = self._source, Path(self._folder.name)
         path, base_path, roles = folder / "sorted.parquet", folder / "points.db", source.roles
         config = {"memory_limit": f"{self._memory - OWN}B", "temp_directory": str(folder)}
-        with translated(source.name), duckdb.connect(base_path, config=config) as base:
+        with (
+            translated(source.name),
+            _explained(source.name, folder),
+            duckdb.connect(base_path, config=config) as base,
+        ):
             base.execute("SET preserve_insertion_order = false")  # of what is not ordered
             base.execute("SET enable_progress_bar_print = false")  # the bar is ours
             names = self._load(base)
@@ -79,42 +92,63 @@ class Disk:
                 base,
                 f"COPY (SELECT * EXCLUDE (row) FROM ({kept}) ORDER BY {order}) TO '{target}' "
                 f"(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {BATCH})",
+                "Sorting",
+                lambda: max(0.0, base.query_progress()) / 100,
             )
         base_path.unlink()
         return Sorted(source.name, path, person is not None, source.crs)
 
     def _load(self, base: duckdb.DuckDBPyConnection) -> list[str]:
         """All points into a table of the database; the names of its columns."""
-        source = self._source
-        with self._progress(f"Reading {source.name}") as show:
+        source, failures = self._source, list[Exception]()
 
-            def numbered() -> Iterator[pa.RecordBatch]:
-                row = 0
+        def numbered() -> Iterator[pa.RecordBatch]:
+            row = 0
+            try:
                 for part in source.points():
-                    show(source.progress)
-                    rows = pa.array(np.arange(row, row + part.num_rows, dtype=np.int64))
-                    yield part.append_column("row", rows)
+                    yield part.append_column("row", pa.array(np.arange(row, row + part.num_rows, dtype=np.int64)))
                     row += part.num_rows
+            except Exception as error:  # which DuckDB would put in its own words
+                failures.append(error)
+                raise
 
-            parts = numbered()
-            if (first := next(parts, None)) is None:
-                raise EmptyError(f"{source.name} has no points; give a source with some.")
-            base.register("parts", pa.RecordBatchReader.from_batches(first.schema, chain([first], parts)))
-            base.execute("CREATE TABLE points AS FROM parts")
-            base.unregister("parts")
+        parts = numbered()
+        if (first := next(parts, None)) is None:
+            raise EmptyError(f"{source.name} has no points; give a source with some.")
+        base.register("parts", pa.RecordBatchReader.from_batches(first.schema, chain([first], parts)))
+        try:
+            self._run(base, "CREATE TABLE points AS FROM parts", "Reading", lambda: source.progress)
+        except duckdb.Error:
+            if failures:
+                raise failures[0] from None
+            raise
+        base.unregister("parts")
         return [str(name) for name in first.schema.names]
 
-    def _run(self, base: duckdb.DuckDBPyConnection, statement: str) -> None:
+    def _run(self, base: duckdb.DuckDBPyConnection, statement: str, what: str, share: Callable[[], float]) -> None:
         """Execute, and show how far it is."""
-        with self._progress(f"Sorting {self._source.name}") as show, ThreadPoolExecutor(1) as pool:
+        with self._progress(f"{what} {self._source.name}") as show, ThreadPoolExecutor(1) as pool:
             running = pool.submit(base.execute, statement)
             try:
                 while not wait([running], timeout=0.2).done:
-                    show(max(0.0, base.query_progress()) / 100)
+                    show(share())
             except BaseException:  # the user wants it to stop
                 base.interrupt()
                 raise
             running.result()
+
+
+@contextmanager
+def _explained(name: str, folder: Path) -> Iterator[None]:
+    """What DuckDB has to say about the disk or its memory, in a sentence."""
+    try:
+        yield
+    except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
+        free = shutil.disk_usage(folder).free / 2**20
+        raise InputError(
+            f"There was no room to sort {name} ({str(error).splitlines()[0][:120]}): {folder.parent} has {free:,.0f} "
+            "MiB left, and some 60 bytes a point are needed; set TMPDIR to a larger disk, or give more --memory."
+        ) from None
 
 
 class Sorted:

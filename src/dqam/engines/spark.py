@@ -7,7 +7,7 @@
    repartition may be taken out of a plan, or be read in pieces, and a trip would count twice.
 3. In each scan a task takes some of these rows of whole trips, and adds them up with the same kernel as on one machine,
    to one row of sums; these are added up in a tree. A task that fails is run again by Spark and counts once, and which
-   tasks were added up is checked.
+   rows were added up is checked.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from __future__ import annotations
 import io
 import math
 import os
+import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import reduce
-from operator import or_
+from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dqam.engines.local import Progress, quiet
@@ -35,9 +37,10 @@ from dqam.records import Integers, Wanted, add_up, together
 from dqam.sources import Source, regrouped
 from dqam.sources.columns import Columns
 from dqam.sources.intake import offsets_of
-from dqam.sources.tables import ArrowTable
+from dqam.sources.tables import ArrowTable, ParquetTable, open_path
+from dqam.sources.values import is_text
 from dqam.trips import Trips
-from dqam.walks import Gap, walk
+from dqam.walks import Gap, Walks, walk
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,22 +50,25 @@ LEAST, PART = 1 << 14, 1 << 20  # points, about, that a part has
 SPREAD = 12  # parts for each core, where there are points enough, so that all have work to the end
 BATCH = 1 << 18  # points of a row of whole trips
 IDS = {"tinyint", "smallint", "int", "bigint", "string"}
-AROUND = r"^[\s\p{Z}\p{C}]|[\s\p{Z}\p{C}]$"  # what would be trimmed from an id
 ROLES = ("person", "trip", "time", "lon", "lat")
-DIVIDED = "part int, points binary"
-WHOLE = "trips binary, error string"
-SUMS = "tasks array<int>, sums binary, error string"
+DIVIDED = "part int, points binary, error string"
+WHOLE = "part int, number int, trips binary, error string"
+SUMS = "rows array<bigint>, prints array<bigint>, sums binary, error string"
+MIXERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)  # odd, and otherwise any
 EVERY = 0.5  # seconds, the progress is looked at
 
 
 class Spark:
     """A data frame with a point a row, on whatever cluster its session is of. Use it in a `with` block.
 
-    The trips are kept on the disks of the cluster between scans, and are gone after the block.
+    Whole trips are kept on the disks of the cluster between scans. Each scan checks that no row of them was added up
+    twice, and that they are those of the scan before: a frame whose ids come out anew each time it is evaluated, and of
+    which Spark has to evaluate a lost part again, would have a trip in two parts.
     """
 
     def __init__(self, source: Source, keep: Keep, parts: int | None = None, progress: Progress = quiet) -> None:
         self.unit, self._progress, self._scans = keep.unit, progress, 0
+        self._seen: Counter[int] | None = None  # a mark of the trips of each part
         with _translated():
             points, count = _points(source)
             session = points.sparkSession
@@ -88,32 +94,54 @@ class Spark:
         def sums(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from pyspark import TaskContext
 
-            task: Any = TaskContext.get()
-            os.environ["DQAM_THREADS"] = str(task.cpus())
-            rows = (row for batch in batches for row in zip(batch.column("trips"), batch.column("error"), strict=True))
+            os.environ["DQAM_THREADS"] = str(TaskContext.get().cpus())
+            rows: list[int] = []
+            prints: list[int] = []
+
+            def walks() -> Iterator[Walks]:
+                for row in (row for batch in batches for row in batch.to_pylist()):
+                    if row["error"] is not None:
+                        raise InputError(row["error"])
+                    trips = _unpacked(row["trips"])
+                    rows.append((row["part"] << 32) + row["number"])
+                    prints.append(_print(trips))
+                    yield walk(trips, grid, gap)
+
             total, error = None, None
             try:
-                total = add_up((walk(_unpacked(*row), grid, gap) for row in rows), wanted)
+                total = add_up(walks(), wanted)
             except InputError as reason:
                 error = str(reason)
             if total is not None or error is not None:
-                yield _sums([task.partitionId()], total, error)
+                yield _sums(rows, prints, total, error)
 
         def added(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             if rows := [row for batch in batches for row in batch.to_pylist()]:
                 yield _sums(*_together(rows))
 
         with _translated(), self._watched():
-            each = self._trips.mapInArrow(sums, SUMS).repartition(math.isqrt(self._parts), "tasks")
-            rows = [row.asDict() for row in each.mapInArrow(added, SUMS).collect()]
-        tasks, total, error = _together(rows)
+            each = self._trips.mapInArrow(sums, SUMS).repartition(math.isqrt(self._parts), "rows")
+            found = [row.asDict() for row in each.mapInArrow(added, SUMS).collect()]
+        rows, prints, total, error = _together(found)
         if error is not None:
             raise InputError(error)
-        if len(set(tasks)) < len(tasks):
-            raise InputError("Spark has added up a task twice; nothing of this is kept. Publish again.")
         if total is None:
             raise EmptyError("The data frame has no points; give one that has some.")
+        self._check(rows, prints)
         return total
+
+    def _check(self, rows: list[int], prints: list[int]) -> None:
+        """An `InputError` where some trips were added up twice, or are others than those of the scan before."""
+        if len(set(rows)) < len(rows):
+            raise InputError("Spark has added up some trips twice; nothing of this is kept. Publish again.")
+        parts = Counter[int]()
+        for row, mark in zip(rows, prints, strict=True):
+            parts[row >> 32] = (parts[row >> 32] + mark) % 2**64
+        if self._seen is not None and self._seen != parts:
+            raise InputError(
+                "The data frame is not what it was in the first scan; write it to files, and publish these."
+            )
+        self._seen = parts
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -133,46 +161,50 @@ class Spark:
 
 
 def frame_of(path: str | os.PathLike[str]) -> DataFrame:
-    """Parquet files, or a folder of them, by the session of Spark that there is, or a new one."""
-    if odd := set(str(path)) & set("*?[]{}\\"):
-        raise InputError(f"{path}: Spark would take {min(odd)} in a name for a pattern; rename it.")
-    if "://" not in str(path) and not os.path.exists(path):
-        raise InputError(f"{path} does not exist; check the path.")
+    """Parquet files by the session of Spark that there is, or a new one: those that `dqam.read` finds at a path, or all
+    below a URL."""
+    paths = [str(path)]
+    if "://" not in str(path):
+        table = open_path(Path(path))
+        if not isinstance(table, ParquetTable):
+            raise InputError(f"{path}: Spark reads Parquet files, or takes a data frame of its own.")
+        paths = [str(file) for file in table.paths]
+    for each in paths:
+        if odd := set(each) & set("*?[]{}\\"):
+            raise InputError(f"{each}: Spark would take {min(odd)} in a name for a pattern; rename it.")
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise InputError("Spark is not installed: pip install 'dqam[spark]'.") from None
-    with _translated():
-        reader = SparkSession.builder.getOrCreate().read
-        return reader.option("recursiveFileLookup", "true").parquet(str(path))  # and no columns from folders' names
+    begins = SparkSession.getActiveSession() is None and not os.environ.get("SPARK_REMOTE")
+    if begins and not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        raise InputError("Spark needs Java, 17 or later, and there is none; install it, or set JAVA_HOME.")
+    before = os.umask(0o077)  # what a session that begins here writes is for this user alone
+    try:
+        with _translated():
+            builder = SparkSession.builder
+            if begins:  # the bars are ours
+                builder = builder.config("spark.ui.showConsoleProgress", "false")
+            reader = builder.getOrCreate().read
+            return reader.option("recursiveFileLookup", "true").parquet(*paths)  # and no columns from folders' names
+    finally:
+        os.umask(before)
 
 
 def _points(source: Source) -> tuple[DataFrame, int]:
-    """The columns in use, named by their roles, their ids checked; and how many points there are."""
-    from pyspark.sql import functions
-
+    """The columns in use, named by their roles; and how many points there are."""
     frame, roles = source.frame, {role: name for role, name in source.roles.items() if role in ROLES}
     missing = {"time", "lon", "lat"} - roles.keys() or ({"trip"} if not roles.keys() & {"person", "trip"} else set())
     if missing:
         raise InputError(
             f"{source.name}: Spark needs a point a row, with columns for its trip, time, lon and lat; there is none "
-            f"for {', '.join(sorted(missing))}. Name it, columns={{...}} of dqam.read."
+            f"for {', '.join(sorted(missing))}. Name it: --column ROLE=NAME, or columns={{...}} of dqam.read."
         )
     points = frame.select(*(frame[f"`{name.replace('`', '``')}`"].alias(role) for role, name in roles.items()))
-    keys = [(key, kind) for key, kind in points.dtypes if key in ("person", "trip")]
-    for key, kind in keys:
-        if kind not in IDS:
+    for key, kind in points.dtypes:
+        if key in ("person", "trip") and kind not in IDS:
             raise InputError(f"{source.name}: ids can not be {kind} in Spark ({key}); make them whole numbers or text.")
-    tests = [points[key].isNull() for key, _ in keys]
-    tests += [points[key].rlike(AROUND) for key, kind in keys if kind == "string"]
-    bad = functions.count_if(reduce(or_, tests))
-    count, wrong = points.agg(functions.count(functions.lit(1)), bad).first()
-    if wrong:
-        raise InputError(
-            f"{source.name}: {wrong:,} points have no id of their trip or person, or one with white space around it; "
-            "repair these."
-        )
-    return points, int(count)
+    return points, int(points.count())
 
 
 def _divided(points: DataFrame, keep: Keep, parts: int) -> DataFrame:
@@ -201,19 +233,36 @@ def _divided(points: DataFrame, keep: Keep, parts: int) -> DataFrame:
 
 
 def _by_part(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """A row for each part, with its points in the bytes of an Arrow stream."""
+    """A row for each part, with its points in the bytes of an Arrow stream; or one with what is wrong with them.
+
+    Ids are checked here, where they have just decided the part: none may be another one when it is read.
+    """
     table = pa.Table.from_batches(batches)
-    part = table.column("part").to_numpy()
-    order = np.argsort(part, kind="stable")
-    which, starts = np.unique(part[order], return_index=True)
-    table = table.drop_columns(["part"]).take(pa.array(order))
-    packed = []
-    for start, stop in zip(starts, np.append(starts[1:], len(part)), strict=True):
-        stream = pa.BufferOutputStream()
-        with pa.ipc.new_stream(stream, table.schema) as writer:
-            writer.write_table(table.slice(start, stop - start))
-        packed.append(stream.getvalue().to_pybytes())
-    return pa.record_batch([pa.array(which, pa.int32()), pa.array(packed, pa.binary())], ["part", "points"])
+    bad = 0
+    for ids in (table.column(key) for key in ("person", "trip") if key in table.column_names):
+        changed = pc.not_equal(pc.utf8_trim_whitespace(ids), ids) if is_text(ids.type) else pa.array([], pa.bool_())
+        bad += ids.null_count + (pc.sum(changed).as_py() or 0)
+    if bad:
+        error = f"{bad:,} points, or more, have no id of their trip or person, or one with white space around it"
+        columns: list[list[Any]] = [[0], [None], [f"The data frame: {error}; repair these."]]
+    else:
+        part = table.column("part").to_numpy()
+        order = np.argsort(part, kind="stable")
+        which, starts = np.unique(part[order], return_index=True)
+        table = table.drop_columns(["part"]).take(pa.array(order))
+        ends = np.append(starts[1:], len(part))
+        columns = [which.tolist(), [_stream(table.slice(i, j - i)) for i, j in zip(starts, ends, strict=True)]]
+        columns.append([None] * len(which))
+    kinds = pa.int32(), pa.binary(), pa.string()
+    return pa.record_batch([pa.array(*each) for each in zip(columns, kinds, strict=True)], ["part", "points", "error"])
+
+
+def _stream(table: pa.Table) -> bytes:
+    """A table in the bytes of an Arrow stream."""
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    return stream.getvalue().to_pybytes()
 
 
 def _whole(divided: DataFrame, parts: int, source: Source, keep: Keep) -> DataFrame:
@@ -221,19 +270,26 @@ def _whole(divided: DataFrame, parts: int, source: Source, keep: Keep) -> DataFr
     crs, swap_axes, on_error = source.crs, source.swap_axes, source.on_error
 
     def read_part(rows: pa.Table) -> pa.Table:
-        parts = [pa.ipc.open_stream(points.as_buffer()).read_all() for points in rows.column("points")]
-        table = ArrowTable("A part of the data frame", pa.concat_tables(parts).combine_chunks())
-        columns = Columns(**{role: role for role in table.names})
-        packed, error = [], None
+        packed: list[bytes] = []
+        error = next((error for error in rows.column("error").to_pylist() if error is not None), None)
         try:
-            trips = _settled(Trips.concat(list(Source(table, columns, crs, swap_axes, on_error))))
-            chosen = _only(trips, keep.mask(trips.persons, trips.ids))
-            packed = [_packed(some) for some in regrouped(iter([chosen]), BATCH)]
+            if error is None:
+                streams = [pa.ipc.open_stream(points.as_buffer()).read_all() for points in rows.column("points")]
+                table = ArrowTable("A part of the data frame", pa.concat_tables(streams).combine_chunks())
+                columns = Columns(**{role: role for role in table.names})
+                trips = _settled(Trips.concat(list(Source(table, columns, crs, swap_axes, on_error))))
+                chosen = _only(trips, keep.mask(trips.persons, trips.ids))
+                packed = [_packed(some) for some in regrouped(iter([chosen]), BATCH)]
         except EmptyError:  # all points of this part were dropped
             pass
         except InputError as reason:
-            packed, error = [b""], str(reason)
-        return pa.table({"trips": pa.array(packed, pa.binary()), "error": pa.array([error] * len(packed), pa.string())})
+            error = str(reason)
+        if error is not None:
+            packed = [b""]
+        each = [rows.column("part")[0].as_py()] * len(packed), range(len(packed)), packed, [error] * len(packed)
+        kinds = pa.int32(), pa.int32(), pa.binary(), pa.string()
+        names = ["part", "number", "trips", "error"]
+        return pa.table([pa.array(values, kind) for values, kind in zip(each, kinds, strict=True)], names)
 
     return divided.repartition(parts, "part").groupBy("part").applyInArrow(read_part, WHOLE)
 
@@ -263,11 +319,19 @@ def _packed(trips: Trips) -> bytes:
     )
 
 
-def _unpacked(trips: pa.Scalar, error: pa.Scalar) -> Trips:
-    if error.is_valid:
-        raise InputError(error.as_py())
-    with np.load(io.BytesIO(trips.as_buffer())) as arrays:
+def _unpacked(trips: bytes) -> Trips:
+    with np.load(io.BytesIO(trips)) as arrays:
         return Trips(arrays["x"], arrays["y"], arrays["offsets"], arrays["time"], crs=str(arrays["crs"]))
+
+
+def _print(trips: Trips) -> int:
+    """A mark of some trips that adds up, in any order and division: others have another, but for great chance."""
+    assert trips.time is not None
+    bits = np.zeros(trips.points, np.uint64)
+    for values, mixer in zip((trips.x, trips.y, trips.time), MIXERS, strict=True):
+        bits = (bits ^ values.view(np.uint64)) * np.uint64(mixer)
+        bits ^= bits >> np.uint64(29)
+    return int(bits.sum(dtype=np.uint64).view(np.int64)) + len(trips)
 
 
 def _saved(arrays: dict[str, Any]) -> bytes:
@@ -276,23 +340,27 @@ def _saved(arrays: dict[str, Any]) -> bytes:
     return file.getvalue()
 
 
-def _sums(tasks: list[int], sums: list[Integers] | None, error: str | None) -> pa.RecordBatch:
-    """A row with the sums of some tasks."""
+def _sums(rows: list[int], prints: list[int], sums: list[Integers] | None, error: str | None) -> pa.RecordBatch:
+    """A row with the sums of some rows of whole trips."""
     packed = None if sums is None else _saved({str(i): each for i, each in enumerate(sums)})
-    columns = pa.array([tasks], pa.list_(pa.int32())), pa.array([packed], pa.binary()), pa.array([error], pa.string())
-    return pa.record_batch(list(columns), ["tasks", "sums", "error"])
+    kinds = pa.list_(pa.int64()), pa.list_(pa.int64()), pa.binary(), pa.string()
+    columns = [pa.array([value], kind) for value, kind in zip((rows, prints, packed, error), kinds, strict=True)]
+    return pa.record_batch(columns, ["rows", "prints", "sums", "error"])
 
 
-def _together(rows: list[dict[str, Any]]) -> tuple[list[int], list[Integers] | None, str | None]:
-    """What some rows have in sum: of which tasks, how much, and the first error."""
-    tasks, total, error = [], None, None
-    for row in rows:
-        tasks += row["tasks"]
-        error = error or row["error"]
-        if row["sums"] is not None:
-            with np.load(io.BytesIO(row["sums"])) as arrays:
+def _together(found: list[dict[str, Any]]) -> tuple[list[int], list[int], list[Integers] | None, str | None]:
+    """What some of these have in sum: of which rows, their marks, how much, and the first error."""
+    rows: list[int] = []
+    prints: list[int] = []
+    total, error = None, None
+    for each in found:
+        rows += each["rows"]
+        prints += each["prints"]
+        error = error or each["error"]
+        if each["sums"] is not None:
+            with np.load(io.BytesIO(each["sums"])) as arrays:
                 total = together(total, [arrays[name] for name in arrays.files])
-    return tasks, total, error
+    return rows, prints, total, error
 
 
 def _watch(tracker: Any, before: set[int], show: Callable[[float], None], done: Event) -> None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dqam.errors import InputError
 from dqam.privacy.budget import Unit
+from dqam.sources.values import ids_of
 
 Ids: TypeAlias = Sequence[object] | pa.Array | None
 
@@ -40,7 +41,7 @@ class Keep:
         """Which of some trips in memory are kept, by whose they are and their ids; None for all."""
         if self.unit.name == "trip":
             return None
-        values = _plain(persons)
+        values = _plain(persons, "person")
         if values is None:
             raise unknown("person")
         person = values.dictionary_encode().indices.to_numpy(zero_copy_only=False)
@@ -48,7 +49,7 @@ class Keep:
         firsts = np.searchsorted(person[together], person[together])
         numbers = np.empty(len(person), np.int64)
         numbers[together] = np.arange(len(person)) - firsts
-        ids = _plain(trips)
+        ids = _plain(trips, "trip")
         with _base().cursor() as base:
             base.register("trips", pa.table({"trip": numbers if ids is None else ids, "row": np.arange(len(person))}))
             order = base.sql(f"SELECT row FROM trips ORDER BY {self._order('trip')}, row").fetchnumpy()["row"]
@@ -80,7 +81,7 @@ class Keep:
 @cache
 def _base() -> duckdb.DuckDBPyConnection:
     """One database for all, as to make one takes longer than to ask it; each asks with a cursor of its own."""
-    return duckdb.connect()
+    return duckdb.connect(config={"temp_directory": ""})  # nothing goes to the disk
 
 
 def unknown(what: str) -> InputError:
@@ -91,13 +92,11 @@ def unknown(what: str) -> InputError:
     )
 
 
-def _plain(ids: Ids) -> pa.Array | None:
-    """Ids as plain values, or an `InputError` where some are missing."""
+def _plain(ids: Ids, what: str) -> pa.Array | None:
+    """Ids as whole numbers or text, or an `InputError` where some are missing."""
     if ids is None:
         return None
-    values = ids if isinstance(ids, pa.Array) else pa.array(ids)
-    if pa.types.is_dictionary(values.type):  # which may hold a name twice
-        values = values.dictionary_decode()
+    values = ids_of(ids if isinstance(ids, pa.Array) else pa.array(ids), "The trips", what)
     if values.null_count:
         raise InputError(f"{values.null_count:,} trips do not say whose they are; drop them, or use the unit 'trip'.")
     return values

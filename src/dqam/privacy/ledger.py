@@ -227,31 +227,9 @@ class Ledger:
         given = None if total is None else _epsilon(total)
         with self._transaction() as connection:
             account = self._account(connection, name)
+            whole, left = _granted(account, name, asked, unit.name, given)
             if account is None:
-                _enter(connection, name, given or asked, unit.name)
-                whole, left = given or asked, given or asked
-            else:
-                whole, left = account.total, account.left
-                if account.unit_name != unit.name:
-                    raise InputError(
-                        f"{name} has a budget for the unit {account.unit_name!r}, which bounds nothing for the unit "
-                        f"{unit.name!r}, so the two can not be added up; publish with the unit {account.unit_name!r}."
-                    )
-                if given is not None and given != whole:
-                    raise InputError(
-                        f"{name} has a total of {spell(whole)} in the ledger and {spell(given)} was given; "
-                        f"leave the total out, or change it with `{_command(name, given)}`."
-                    )
-            if asked > left and account is None:
-                raise BudgetError(
-                    f"{name}: a total of {spell(whole)} does not cover {spell(asked)}; give a larger one."
-                )
-            if asked > left:
-                less = "ask for less, or raise" if left else "all of it is spent: raise"
-                raise BudgetError(
-                    f"{name}: {spell(asked)} of epsilon was asked and {spell(left)} of {spell(whole)} is left; {less} "
-                    f"the total with `{_command(name)}`, which weakens the promise made to the people in the data."
-                )
+                _enter(connection, name, whole, unit.name)
             spent = Spent(str(uuid.uuid4()), name, asked, whole, left - asked, _now())
             connection.execute(
                 insert(PUBLICATIONS).values(
@@ -266,6 +244,13 @@ class Ledger:
                 )
             )
         return spent
+
+    def check(self, name: str, epsilon: Number, unit: Unit, total: Number | None = None) -> None:
+        """Refuse what `spend` would refuse, before long work is done for it; nothing is charged."""
+        name = canonical(name)
+        with self._transaction(write=False) as connection:
+            account = self._account(connection, name)
+        _granted(account, name, _epsilon(epsilon), unit.name, None if total is None else _epsilon(total))
 
     def saved(self, id: str) -> None:
         """Note that the release was written; the first time counts."""
@@ -472,6 +457,35 @@ def _epsilon(value: Number) -> Fraction:
     if max(epsilon.numerator, epsilon.denominator) > LARGEST:
         raise InputError("Epsilon has at most 100 digits above and below the line in the ledger; round it.")
     return epsilon
+
+
+def _granted(
+    account: Account | None, name: str, asked: Fraction, unit_name: str, given: Fraction | None
+) -> tuple[Fraction, Fraction]:
+    """The total of a data set and what is left of it, or why `asked` can not be spent."""
+    if account is None:
+        whole = left = given or asked
+        if asked > left:
+            raise BudgetError(f"{name}: a total of {spell(whole)} does not cover {spell(asked)}; give a larger one.")
+        return whole, left
+    whole, left = account.total, account.left
+    if account.unit_name != unit_name:
+        raise InputError(
+            f"{name} has a budget for the unit {account.unit_name!r}, which bounds nothing for the unit "
+            f"{unit_name!r}, so the two can not be added up; publish with the unit {account.unit_name!r}."
+        )
+    if given is not None and given != whole:
+        raise InputError(
+            f"{name} has a total of {spell(whole)} in the ledger and {spell(given)} was given; "
+            f"leave the total out, or change it with `{_command(name, given)}`."
+        )
+    if asked > left:
+        less = "ask for less, or raise" if left else "all of it is spent: raise"
+        raise BudgetError(
+            f"{name}: {spell(asked)} of epsilon was asked and {spell(left)} of {spell(whole)} is left; {less} "
+            f"the total with `{_command(name)}`, which weakens the promise made to the people in the data."
+        )
+    return whole, left
 
 
 def _enter(connection: Connection, name: str, total: Fraction, unit_name: str) -> None:

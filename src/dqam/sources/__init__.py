@@ -78,7 +78,7 @@ def read(
         crs = table.crs(found.geometry)
     made = Source(table, found, crs or DEGREES, swap_axes, on_error)
     if isinstance(path_or_object, str | os.PathLike):
-        made.path = Path(path_or_object)
+        made.path = path_or_object if isinstance(path_or_object, str) else Path(path_or_object)
     return made
 
 
@@ -86,7 +86,7 @@ class Source:
     """Trips that are read anew at each iteration, in batches of whole trips.
 
     name   the file's name, or the type of the object
-    path   the file; None where the source is an object
+    path   the file or URL; None where the source is an object
     crs    the coordinate reference system of the trips; swap_axes and on_error as they were given to `read`
     batch  about so many points make a batch
     """
@@ -97,7 +97,7 @@ class Source:
         self._table, self._columns = table, columns
         self.swap_axes, self.on_error = swap_axes, on_error
         self.name = "Trips" if isinstance(table, Trips) else table.name
-        self.path: Path | None = None
+        self.path: Path | str | None = None
         self.crs, self.batch = crs, batch
         self._intake = self._new_intake()
 
@@ -140,13 +140,20 @@ class Source:
     @property
     def notes(self) -> list[str]:
         """What a user should know of how the source is read."""
-        columns = self._columns
-        if isinstance(self._table, Trips) or columns.polyline or columns.trip or not columns.person:
+        columns, notes = self._columns, []
+        if isinstance(self._table, Trips) or columns.polyline:
             return []
-        return [
-            f"{self.name} has no trip ids: all points of a {columns.person} are one trip. Name the trips, "
-            "--column trip=NAME, if a column has them."
-        ]
+        if columns.person and not columns.trip:
+            notes.append(
+                f"{self.name} has no trip ids: all points of a {columns.person} are one trip. Name the trips, "
+                "--column trip=NAME, if a column has them."
+            )
+        if columns.lon and not columns.time:
+            notes.append(
+                f"{self.name} has no time: points of a trip are taken in the order of the rows. Name the time, "
+                "--column time=NAME, if a column has it."
+            )
+        return notes
 
     def __iter__(self) -> Iterator[Trips]:
         intake = self._intake = self._new_intake()

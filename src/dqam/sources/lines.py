@@ -12,7 +12,7 @@ from dqam.sources.columns import Columns
 from dqam.sources.intake import Intake, offsets_of
 from dqam.sources.points import are_distinct
 from dqam.sources.tables import Table
-from dqam.sources.values import trimmed
+from dqam.sources.values import ids_of
 from dqam.trips import Trips
 
 _POINTS_A_TRIP = 32  # a guess, to read about as many rows at once as fill a batch
@@ -29,10 +29,10 @@ def read_lines(table: Table, columns: Columns, intake: Intake, batch: int) -> It
     row, seen = 1, []
     for rows, fraction in table.batches(names, max(1, batch // _POINTS_A_TRIP)):
         x, y, lengths = geometry.lines(rows.column(columns.geometry), table.name, row)
-        ids = trimmed(rows.column(trip)) if trip else None
+        ids = ids_of(rows.column(trip), table.name, trip) if trip else None
         if columns.trip:
-            seen.append(pa.record_batch({key: trimmed(rows.column(key)) for key in columns.keys}))
-        persons = trimmed(rows.column(columns.person)) if columns.person else None
+            seen.append(pa.record_batch({key: ids_of(rows.column(key), table.name, key) for key in columns.keys}))
+        persons = ids_of(rows.column(columns.person), table.name, columns.person) if columns.person else None
         trips = intake.sift(Trips(x, y, offsets_of(lengths), None, ids, persons, intake.crs), row)
         row += rows.num_rows
         intake.advance(fraction)

@@ -23,7 +23,7 @@ from dqam.sources import geometry
 from dqam.sources.columns import Columns, require_keys
 from dqam.sources.intake import NO_TIME, Intake
 from dqam.sources.tables import Table, translated
-from dqam.sources.values import is_text, moments, numbers, trimmed
+from dqam.sources.values import ids_of, moments, numbers
 from dqam.trips import Trips
 
 _HELD_BATCHES = 8  # so many batches may wait for proof that their trips are complete
@@ -88,19 +88,10 @@ def _keys(rows: pa.RecordBatch, names: Sequence[str], source: str, row: int) -> 
     """The key columns as int64 or text, which every step below can compare."""
     keys = []
     for name in names:
-        key = trimmed(rows.column(name))
+        key = ids_of(rows.column(name), source, name)
         if key.null_count:
             i = int(np.argmax(key.is_null().to_numpy(zero_copy_only=False)))
             raise InputError(f"{source}: row {row + i + 1:,} has no {name}; give every point the id of its trip.")
-        try:
-            if pt.is_floating(key.type):  # whole numbers that a data frame with gaps has made floats
-                key = key.cast(pa.int64())
-            if pt.is_integer(key.type) and not pt.is_uint64(key.type):
-                key = key.cast(pa.int64())
-            elif not (is_text(key.type) or pt.is_uint64(key.type)):
-                key = key.cast(pa.string())
-        except pa.ArrowException:
-            raise InputError(f"{source}: ids can not be {key.type} ({name}); use whole numbers or text.") from None
         keys.append(key)
     return keys
 

@@ -22,7 +22,7 @@ from dqam.errors import InputError
 from dqam.sources.columns import Columns
 from dqam.sources.intake import Intake, offsets_of
 from dqam.sources.tables import Table
-from dqam.sources.values import brief, moments, plain, trimmed
+from dqam.sources.values import brief, ids_of, moments, plain
 from dqam.trips import Trips
 
 SECONDS_BETWEEN_POINTS = 15
@@ -68,8 +68,8 @@ def _trips(rows: pa.RecordBatch, columns: Columns, name: str, first_row: int, cr
     if columns.time:
         start = moments(rows.column(columns.time), name, first_row).fill_null(0).to_numpy()
         time = _ticks(start, offsets, SECONDS_BETWEEN_POINTS * 1_000_000)
-    ids = trimmed(rows.column(columns.trip)) if columns.trip else None
-    persons = trimmed(rows.column(columns.person)) if columns.person else None
+    ids = ids_of(rows.column(columns.trip), name, columns.trip) if columns.trip else None
+    persons = ids_of(rows.column(columns.person), name, columns.person) if columns.person else None
     return Trips(x, y, offsets, time, ids, persons, crs)
 
 

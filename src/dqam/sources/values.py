@@ -35,10 +35,19 @@ def plain(array: pa.Array) -> pa.Array:
     return array.cast(pa.large_binary()) if pt.is_binary_view(array.type) else array
 
 
-def trimmed(ids: pa.Array) -> pa.Array:
-    """Ids without white space around them: who is written with and without it is one person."""
-    ids = plain(ids)
-    return pc.utf8_trim_whitespace(ids) if is_text(ids.type) else ids
+def ids_of(array: pa.Array, source: str, what: str) -> pa.Array:
+    """Ids as whole numbers or as text without white space around it: what means one trip or person is one id."""
+    ids = plain(array)
+    try:
+        if pt.is_floating(ids.type):  # whole numbers that a data frame with gaps has made floats
+            ids = ids.cast(pa.int64())
+        if pt.is_uint64(ids.type):
+            return ids
+        if pt.is_integer(ids.type):
+            return ids.cast(pa.int64())
+        return pc.utf8_trim_whitespace(ids if is_text(ids.type) else ids.cast(pa.string()))
+    except pa.ArrowException:
+        raise InputError(f"{source}: ids can not be {ids.type} ({what}); use whole numbers or text.") from None
 
 
 def numbers(array: pa.Array, name: str, first_row: int, what: str) -> NDArray[np.float64]:
