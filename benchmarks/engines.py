@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from threading import Timer
 from typing import Any, NamedTuple
 
 import duckdb
@@ -28,6 +31,7 @@ from numpy.typing import NDArray
 
 from benchmarks.measure import BUILD, city, claim, peak_gib
 from dqam import cities
+from dqam.engines.spark import Spark
 from dqam.grid import Grid
 from dqam.mechanisms.flux import MOST_SIDE
 from dqam.partition.lattice import Lattice
@@ -36,6 +40,7 @@ from dqam.privacy.curator import Curator
 from dqam.privacy.keeping import Keep
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing import Plan, records_of
+from dqam.records import Scanned
 from dqam.release.release import Release
 from dqam.sources import read
 
@@ -118,11 +123,15 @@ class Run(NamedTuple):
     release: Release
 
 
+def asked() -> tuple[Plan, Lattice, NDArray[np.int64]]:
+    """What a release by flux asks of many trips: the plan, the lattice of shadows, and their caps."""
+    plan = Plan.of(Grid.over(cities.BOUNDS, 8), 1)
+    return plan, Lattice.even(plan.grid, MOST_SIDE), np.unique(np.rint(np.geomspace(3, 162, 40)).astype(np.int64))
+
+
 def run(engine: str, folder: Path, session: Any, memory: int = 4 * GIB) -> Run:
     """Both scans, and a release with noise from a seed."""
-    plan = Plan.of(Grid.over(cities.BOUNDS, 8), 1)
-    lattice = Lattice.even(plan.grid, MOST_SIDE)
-    caps = np.unique(np.rint(np.geomspace(3, 162, 40)).astype(np.int64))
+    plan, lattice, caps = asked()
     trips = session.read.parquet(str(folder)) if engine == "spark" else read(folder)
     began = time.perf_counter()
     with records_of(plan, trips, Keep(plan.unit, ""), engine, memory) as records:
@@ -166,6 +175,40 @@ def compare(trips: int) -> None:
         print(f"{verdict}  {engine}: {trips:,} trips; the same sums: {sums}, the same release: {same}", flush=True)
 
 
+def killed(trips: int) -> None:
+    """Spark with two executors, processes of their own, of which one is killed in each scan."""
+    from pyspark.sql import SparkSession
+
+    os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(Path(find_spec("pyspark").origin).parent)}  # type: ignore[union-attr, arg-type]
+    builder = SparkSession.builder.master("local-cluster[2,1,1500]").config("spark.executor.memory", "1200m")
+    session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    folder, gone = shuffled(trips), list[int]()
+
+    def kill(after: float) -> None:
+        time.sleep(after)
+        found = subprocess.run(["pgrep", "-f", "CoarseGrainedExecutorBackend"], capture_output=True, text=True)
+        gone.append(int(found.stdout.split()[0]))
+        os.kill(gone[-1], signal.SIGKILL)
+
+    ours = run("local", folder, None)
+    killers = [Timer(8, kill, [0])]
+    killers[0].start()
+    plan, lattice, caps = asked()
+    with Spark(read(session.read.parquet(str(folder))), Keep(plan.unit, "")) as engine:
+        records = Scanned(engine, plan.grid, plan.queries)
+        sums = [records.trips(), records.distinct(plan.queries), records.shares(), records.ends()]
+        sums.append(records.lengths(np.arange(100)))
+        killers.append(Timer(2, kill, [0]))
+        killers[1].start()
+        sums += [records.shadow_sizes(lattice, 3, caps), records.shadow_sums(lattice, 3, int(caps[-1]))]
+    for killer in killers:
+        killer.join()
+    same = all(np.array_equal(one, other) for one, other in zip(ours.sums, sums, strict=False))
+    print(f"{'  ok' if same else 'MISS'}  spark: {trips:,} trips, {len(gone)} executors killed; the same sums: {same}")
+    session.stop()
+
+
 def on_disk(points: int) -> None:
     """DuckDB within 1 GiB, in a process of its own."""
     folder = shuffled(100_000, -(-points // 2_850_000))
@@ -180,14 +223,16 @@ def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--trips", type=int, default=1_000_000)
     options.add_argument("--points", type=int, default=50_000_000)
-    options.add_argument("--on-disk", action="store_true", help="only what needs little memory")
+    options.add_argument("--only", choices=["on-disk", "killed"], help="each in a process of its own")
     given = options.parse_args()
-    if given.on_disk:
-        on_disk(given.points)
+    if given.only:
+        on_disk(given.points) if given.only == "on-disk" else killed(100_000)
         return
     compare(given.trips)
     shuffled(100_000, -(-given.points // 2_850_000))
-    subprocess.run([sys.executable, "-m", "benchmarks.engines", "--on-disk", "--points", str(given.points)], check=True)
+    for only in ("killed", "on-disk"):
+        command = [sys.executable, "-m", "benchmarks.engines", "--only", only, "--points", str(given.points)]
+        subprocess.run(command, check=True)
 
 
 if __name__ == "__main__":
