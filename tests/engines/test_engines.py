@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -420,6 +421,19 @@ def test_the_command_takes_paths_and_urls(shuffled: Path, spark: Any, tmp_path: 
         assert done.returncode == 2
         assert says in " ".join(done.stderr.split())
     assert not (tmp_path / "no.nc").exists()
+
+
+def test_the_command_begins_a_session_of_its_own(shuffled: Path, spark: Any, tmp_path: Path) -> None:
+    """With its own Python, for its user's eyes, and with bounds that miss the points in one sentence."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
+    command = [sys.executable, "-c", "from dqam.cli import main; main()", "publish", str(shuffled), "--bounds"]
+    more = ["--epsilon", "1", "-o", str(tmp_path / "map.nc"), "--ledger", str(tmp_path / "ledger.db"), "--engine"]
+    done = subprocess.run(
+        [*command, "1", "2", "3", "4", *more, "spark"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "None of the trips meets (1.0, 2.0, 3.0, 4.0)" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_what_an_engine_can_not_do_is_refused_before_anything_is_spent(shuffled: Path, tmp_path: Path) -> None:

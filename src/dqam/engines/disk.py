@@ -82,6 +82,7 @@ class Disk:
             duckdb.connect(base_path, config=config) as base,
         ):
             base.execute("SET preserve_insertion_order = false")  # of what is not ordered
+            base.execute("SET enable_progress_bar = true")
             base.execute("SET enable_progress_bar_print = false")  # the bar is ours
             names = self._load(base)
             person, trip = "key0" if "person" in roles else None, "key1" if "key1" in names else None

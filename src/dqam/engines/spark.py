@@ -15,7 +15,10 @@ from __future__ import annotations
 import io
 import math
 import os
+import re
 import shutil
+import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -183,8 +186,10 @@ def frame_of(path: str | os.PathLike[str]) -> DataFrame:
     try:
         with _translated():
             builder = SparkSession.builder
-            if begins:  # the bars are ours
-                builder = builder.config("spark.ui.showConsoleProgress", "false")
+            if begins:  # with this Python, and no words of its own beside our bars
+                os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+                warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+                builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "OFF")
             reader = builder.getOrCreate().read
             return reader.option("recursiveFileLookup", "true").parquet(*paths)  # and no columns from folders' names
     finally:
@@ -384,5 +389,7 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        words = str(error).strip().splitlines()
-        raise InputError(f"Spark could not do this ({words[0][:200] if words else type(error).__name__}).") from error
+        words = str(error).strip().splitlines() or [type(error).__name__]
+        told = [line for line in words if re.match(r"\w*(Error|Exception): ", line)]  # of a Python worker
+        hint = "; its workers need dqam, and the Python of the driver (PYSPARK_PYTHON)" if "'dqam'" in str(told) else ""
+        raise InputError(f"Spark could not do this ({(told or words)[-1 if told else 0][:200]}){hint}.") from error
