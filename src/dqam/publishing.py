@@ -7,6 +7,7 @@ gone, whatever happens: a crash never lets more be published than is recorded.
 from __future__ import annotations
 
 import os
+import posixpath
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -170,14 +171,17 @@ def carry_out(
 def data_set_name(trips: Any) -> str:
     """A file's name without its endings; other trips have none.
 
-    >>> data_set_name("taxis/2024.csv.gz"), data_set_name("s3a://bucket/phones/")
-    ('2024', 'phones')
+    >>> data_set_name("taxis/2024.csv.gz"), data_set_name("s3a://bucket/phones/."), data_set_name("s3a://bucket")
+    ('2024', 'phones', 'bucket')
     """
     if isinstance(trips, Source):
         trips = trips.path
     if isinstance(trips, str) and "://" in trips:
         url = urlsplit(trips)
-        trips = unquote(url.path if url.scheme == "file" else url.path.rstrip("/").rpartition("/")[2] or url.netloc)
+        if url.scheme != "file":
+            name = posixpath.basename(posixpath.normpath(unquote(url.path) or "/")) or url.netloc
+            return name.partition(".")[0] or name
+        trips = unquote(url.path)
     if not isinstance(trips, str | os.PathLike):
         raise InputError("Give the data set a name, dataset='...': all that is published of it is added up under it.")
     name = Path(trips).resolve().name  # what links lead to: one file has one name

@@ -67,6 +67,8 @@ def test_ids_are_needed() -> None:
     with pytest.raises(InputError, match="name a person column"):
         keep.sql("points", None, "tid")
     assert keep.sql("points", "uid", None) == "SELECT * FROM points"
+    with pytest.raises(InputError, match="all whole numbers, or all text"):
+        keep.mask([1, "1"])
     with pytest.raises(InputError, match="1 trips do not say"):
         keep.mask(pa.array(["a", None]), None)
 

@@ -65,8 +65,8 @@ class Spark:
     """A data frame with a point a row, on whatever cluster its session is of. Use it in a `with` block.
 
     Whole trips are kept on the disks of the cluster between scans. Each scan checks that no row of them was added up
-    twice, and that they are those of the scan before: a frame whose ids come out anew each time it is evaluated, and of
-    which Spark has to evaluate a lost part again, would have a trip in two parts.
+    twice, and the second that the trips are those of the first: a frame whose ids come out anew each time it is
+    evaluated, and of which Spark has to evaluate a lost part again, would have a trip in two parts.
     """
 
     def __init__(self, source: Source, keep: Keep, parts: int | None = None, progress: Progress = quiet) -> None:
@@ -171,7 +171,7 @@ def frame_of(path: str | os.PathLike[str]) -> DataFrame:
         table = open_path(Path(path))
         if not isinstance(table, ParquetTable):
             raise InputError(f"{path}: Spark reads Parquet files, or takes a data frame of its own.")
-        paths = [str(file) for file in table.paths]
+        paths = [f"file://{file.absolute()}" for file in table.paths]  # whatever Spark's own file system is
     for each in paths:
         if odd := set(each) & set("*?[]{}\\"):
             raise InputError(f"{each}: Spark would take {min(odd)} in a name for a pattern; rename it.")
@@ -330,13 +330,13 @@ def _unpacked(trips: bytes) -> Trips:
 
 
 def _print(trips: Trips) -> int:
-    """A mark of some trips that adds up, in any order and division: others have another, but for great chance."""
+    """A mark of some trips that adds up, in any order and division: other points have another, but for great chance."""
     assert trips.time is not None
     bits = np.zeros(trips.points, np.uint64)
     for values, mixer in zip((trips.x, trips.y, trips.time), MIXERS, strict=True):
         bits = (bits ^ values.view(np.uint64)) * np.uint64(mixer)
         bits ^= bits >> np.uint64(29)
-    return int(bits.sum(dtype=np.uint64).view(np.int64)) + len(trips)
+    return int(np.append(bits, np.uint64(len(trips))).sum(dtype=np.uint64).view(np.int64))
 
 
 def _saved(arrays: dict[str, Any]) -> bytes:

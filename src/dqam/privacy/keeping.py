@@ -96,7 +96,11 @@ def _plain(ids: Ids, what: str) -> pa.Array | None:
     """Ids as whole numbers or text, or an `InputError` where some are missing."""
     if ids is None:
         return None
-    values = ids_of(ids if isinstance(ids, pa.Array) else pa.array(ids), "The trips", what)
+    try:
+        array = ids if isinstance(ids, pa.Array) else pa.array(ids)
+    except (pa.ArrowException, OverflowError) as error:
+        raise InputError(f"Ids of a {what} are all whole numbers, or all text ({error}).") from None
+    values = ids_of(array, "The trips", what)
     if values.null_count:
         raise InputError(f"{values.null_count:,} trips do not say whose they are; drop them, or use the unit 'trip'.")
     return values
