@@ -24,6 +24,7 @@ from dqam.engines.disk import Disk
 from dqam.engines.local import Local
 from dqam.errors import InputError
 from dqam.grid import Grid
+from dqam.mechanisms import MECHANISMS
 from dqam.partition.lattice import Lattice
 from dqam.privacy.budget import Budget, Unit
 from dqam.privacy.curator import Curator
@@ -128,6 +129,14 @@ def test_releases_are_the_same_after_two_scans(shuffled: Path, engine: Make, mec
     for part in ("faces", "vertical", "horizontal"):
         np.testing.assert_array_equal(getattr(ours.histogram, part), getattr(theirs.histogram, part))
     assert ours.provenance.ledger == theirs.provenance.ledger
+
+
+@pytest.mark.parametrize("mechanism", [name for name, row in MECHANISMS.items() if row.publishable])
+def test_no_mechanism_needs_a_third_scan(shuffled: Path, mechanism: str) -> None:
+    plan = Plan.of(GRID, 4, mechanism)
+    records = Scanned(Local(dqam.read(shuffled)), GRID, plan.queries)
+    plan.release(Curator(records, Budget(4), SeededNoise(7)), "counted")
+    assert 1 <= records.scans <= 2
 
 
 def test_streaming_from_files_gives_the_same(shuffled: Path) -> None:
