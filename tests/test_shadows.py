@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from dqam import shadows as module
 from dqam.grid import Grid
+from dqam.lanes import LANES
 from dqam.partition.lattice import Lattice
 from dqam.records import Records
-from dqam.shadows import MOST_VISITS, RIDGE, UNIT, Shadows, _expect, _solve, cast
+from dqam.shadows import MOST_VISITS, RIDGE, UNIT, Shadows, _expect, _hold, _solve, cast
 from dqam.statistics import ShadowSums
 from dqam.trips import Trips
 from dqam.walks import Gap, walk
@@ -61,9 +62,14 @@ def records(trips: list[list[Piece]], rows: int = ROWS, columns: int = COLUMNS) 
 
 def shadow(piece: Piece, lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
     """Slots and values of one trip."""
-    kept = records([[piece]], int(lattice.north[-1]), int(lattice.east[-1]))
-    _, slots, values = cast(kept.walks, kept.longest, lattice)
+    _, slots, values = shadows_of([piece], lattice)
     return slots, values
+
+
+def shadows_of(pieces: list[Piece], lattice: Lattice) -> Shadows:
+    """Of trips of one piece each."""
+    kept = records([[piece] for piece in pieces], int(lattice.north[-1]), int(lattice.east[-1]))
+    return cast(kept.walks, kept.longest, lattice)
 
 
 def laid(piece: Piece, lattice: Lattice) -> Piece:
@@ -148,31 +154,51 @@ def errors(piece: Piece, lattice: Lattice, rectangles: list[tuple[int, int, int,
 def test_expected_products_are_those_of_all_rectangles(piece: Piece, lattice: Lattice) -> None:
     path = laid(piece, lattice)
     added, _ = phi(path, rectangles_of(lattice))
-    y, x = np.array(path).T.copy()
+    columns = lattice.shape[1]
     west, south = (
         np.cumsum(np.bincount([int(np.abs(lines - line).argmin()) for line in range(lines[-1] + 1)]).astype(float))
         for lines in (lattice.east, lattice.north)
     )
     size = 2 * len(path) - 1
-    square, wanted = np.zeros((size, size)), np.zeros(size)
-    _expect(len(path), x, y, west, south, np.zeros((4, size)), square, wanted)
-    np.testing.assert_array_equal(np.tril(square), np.tril(added.T @ added))
-    np.testing.assert_array_equal(wanted, added.sum(axis=0))
+    held, square = np.full((4, size, LANES), np.nan), np.full((size, size, LANES), np.nan)
+    for lane in range(LANES):
+        walk = path if lane % 2 else path[::-1]  # each lane has a trip of its own
+        _hold(np.array([y * columns + x for y, x in walk]), len(walk), columns, west, south, held[:, :, lane])
+    _expect(len(path), held, square)
+    backwards, _ = phi(path[::-1], rectangles_of(lattice))
+    for lane in range(LANES):
+        right = added if lane % 2 else backwards
+        np.testing.assert_array_equal(np.tril(square[:, :, lane]), np.tril(right.T @ right))
 
 
-@given(st.integers(0, 10**6), st.integers(1, 40))
+@given(st.integers(0, 10**6), st.integers(1, 10))
 @settings(max_examples=60, deadline=None)
-def test_two_right_sides_are_solved_at_once(seed: int, size: int) -> None:
-    rng = np.random.default_rng(seed)
-    factor = rng.normal(size=(size, size + 3))
-    square = factor @ factor.T + 0.1 * np.eye(size)
-    first, second = rng.normal(size=(2, size))
-    room = np.full((size + 5, size + 5), np.nan)  # of which no more than the lower half is looked at
-    room[:size, :size] = np.where(np.tri(size), square, np.nan)
-    one, two = np.append(first, 7.0), np.append(second, 8.0)
-    _solve(room, size, one, two)
-    np.testing.assert_allclose(one, np.append(np.linalg.solve(square, first), 7.0), rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(two, np.append(np.linalg.solve(square, second), 8.0), rtol=1e-7, atol=1e-9)
+def test_two_right_sides_are_solved_at_once_in_each_lane(seed: int, fours: int) -> None:
+    rng, size = np.random.default_rng(seed), 4 * fours
+    factor = rng.normal(size=(LANES, size, size + 3))
+    square = factor @ factor.transpose(0, 2, 1) + 0.1 * np.eye(size)
+    sides = rng.normal(size=(LANES, 2, size))
+    room = np.concatenate([np.where(np.tri(size), square, np.nan), sides], axis=1)  # the upper half is not looked at
+    room = np.ascontiguousarray(room.transpose(1, 2, 0))
+    _solve(room)
+    for lane in range(LANES):
+        right = np.linalg.solve(square[lane], sides[lane].T).T
+        np.testing.assert_allclose(room[size:, :, lane], right, rtol=1e-7, atol=1e-9)
+
+
+def test_a_shadow_does_not_depend_on_those_that_are_cast_with_it() -> None:
+    """Trips share lanes with whatever trips have as many visits, and a lane that is left is filled up."""
+    lattice = Lattice(np.arange(13), np.arange(11))
+    rng = np.random.default_rng(5)
+    trips = [boustrophedon(10, 12)[start : start + size] for start, size in rng.integers(3, 30, (90, 2)).tolist()]
+    alone = [shadow(piece, lattice) for piece in trips]
+    for some in (trips, trips[::-1], trips[7:70:3]):
+        offsets, slots, values = shadows_of(some, lattice)
+        for k, piece in enumerate(some):
+            mine = slice(offsets[k], offsets[k + 1])
+            right = alone[trips.index(piece)]
+            assert slots[mine].tolist() == right[0].tolist()
+            assert values[mine].tolist() == right[1].tolist()
 
 
 @given(any_walk, any_lattice)

@@ -148,12 +148,13 @@ class Records:
         offsets, slots, values = self.shadows(lattice)
 
         def added(first: int, last: int) -> Integers:
-            whole, cut = np.zeros((2, len(caps), lattice.numbers), np.int64)
+            whole, cut = np.zeros((2, lattice.numbers, len(caps)), np.int64)
             part = offsets[first : last + 1]
             _add_shadows(part, slots, values, lattice.cells, endpoint_weight, caps * SHADOW, whole, cut)
-            return cut + np.cumsum(whole, axis=0)
+            return cut + np.cumsum(whole, axis=1)
 
-        return sum(each_span(added, spans(offsets, cores())), np.zeros((len(caps), lattice.numbers), np.int64))
+        zero = np.zeros((lattice.numbers, len(caps)), np.int64)
+        return np.ascontiguousarray(sum(each_span(added, spans(offsets, cores())), zero).T)
 
     def shadows(self, lattice: Lattice) -> Shadows:
         """The shadow of each trip's longest piece; cast once for a lattice."""
@@ -345,36 +346,40 @@ def _weighted(first, last, slots, values, cells, endpoint_weight):  # type: igno
 
 
 @njit(nogil=True, cache=True)
-def _excess(falling, cap):  # type: ignore[no-untyped-def]
-    """The least whole t such that the numbers, none rising, have a sum of at most `cap` when each is less by t, or 0.
+def _excesses(falling, caps, less):  # type: ignore[no-untyped-def]
+    """For each of some rising caps the least whole t such that the numbers, none rising, have a sum of at most the cap
+    when each is less by t, or 0.
 
     If the first k are those above t, their sum less k t is at most the cap from t = (sum - cap) / k on, rounded up; and
-    the k is the right one where the next number is not above that. No k before the right one passes this test.
+    the k is the right one where the next number is not above that. No k before the right one passes this test, nor does
+    it for a larger cap, for which t is no larger.
     """
-    total = np.int64(0)
-    for k in range(len(falling)):
-        total += falling[k]
-        t = max(np.int64(0), -((cap - total) // (k + 1)))
-        if k + 1 == len(falling) or t >= falling[k + 1]:
-            return t
-    return np.int64(0)
+    k, total = 1, falling[0]
+    for i in range(len(caps)):
+        t = max(np.int64(0), -((caps[i] - total) // k))
+        while k < len(falling) and t < falling[k]:
+            total += falling[k]
+            k += 1
+            t = max(np.int64(0), -((caps[i] - total) // k))
+        less[i] = t
 
 
 @njit(nogil=True, cache=True)
 def _add_shadows(offsets, slots, values, cells, endpoint_weight, caps, whole, cut):  # type: ignore[no-untyped-def]
     """Shadows for each of some rising caps: as they are from the first cap that holds them on (`whole`, to be summed up
-    over caps), and cut for those before (`cut`)."""
+    over caps), and cut for those before (`cut`). Both are int64[lattice.numbers, caps]."""
+    less = np.zeros(len(caps), np.int64)
     for trip in range(len(offsets) - 1):
         start, stop = offsets[trip], offsets[trip + 1]
         numbers = _weighted(start, stop, slots, values, cells, endpoint_weight)
         first = np.searchsorted(caps, numbers.sum())
         if first < len(caps):
             for k in range(start, stop):
-                whole[first, slots[k]] += numbers[k - start] if values[k] > 0 else -numbers[k - start]
+                whole[slots[k], first] += numbers[k - start] if values[k] > 0 else -numbers[k - start]
         if first:
-            falling = np.sort(numbers)[::-1]
-            for i in range(first):
-                less = _excess(falling, caps[i])
-                for k in range(start, stop):
-                    left = max(np.int64(0), numbers[k - start] - less)
-                    cut[i, slots[k]] += left if values[k] > 0 else -left
+            _excesses(np.sort(numbers)[::-1], caps[:first], less)
+            for k in range(start, stop):
+                number, sums = numbers[k - start], cut[slots[k]]
+                sign = 1 if values[k] > 0 else -1
+                for i in range(first):
+                    sums[i] += sign * max(np.int64(0), number - less[i])

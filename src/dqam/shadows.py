@@ -25,6 +25,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dqam.lanes import LANES, filled, inverse_root, least, load, store
 from dqam.partition.lattice import Integers, Lattice, nearest_line
 from dqam.threads import cores, each_span, spans
 from dqam.walks import Walks
@@ -101,117 +102,183 @@ def _count(cells, pieces, longest, place, places):  # type: ignore[no-untyped-de
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _fill(cells, pieces, longest, place, rows, columns, east, north, offsets, slots, values):  # type: ignore[no-untyped-def]
+    """Trips with as many visits are solved together, one in each lane; the last one has all lanes that are left."""
     walk, last = np.zeros(rows * columns, np.int32), np.zeros(rows * columns, np.int64)
     west, south = np.cumsum(east), np.cumsum(north)  # lines up to each
-    x, y = np.zeros((2, rows * columns), np.int64)
-    held = np.zeros((4, 2 * MOST_VISITS))
-    square = np.zeros((2 * MOST_VISITS, 2 * MOST_VISITS))
-    wanted, ends = np.zeros((2, 2 * MOST_VISITS))
-    for trip in range(len(longest)):
-        piece = longest[trip]
-        if piece < 0:
-            continue
-        visits = _lay(cells, pieces[piece], pieces[piece + 1], place, walk, last)
-        numbers = 2 * visits - 1
-        slot, value = slots[offsets[trip] : offsets[trip + 1]], values[offsets[trip] : offsets[trip + 1]]
-        for k in range(visits):
-            slot[k] = walk[k]
-            x[k], y[k] = walk[k] % columns, walk[k] // columns
-        for k in range(visits - 1):
-            low = min(walk[k], walk[k + 1])
-            if x[k] != x[k + 1]:
-                slot[visits + k] = rows * columns + low - low // columns
-            else:
-                slot[visits + k] = rows * columns + rows * (columns - 1) + low
-        value[0] += UNIT // 2
-        value[visits - 1] += UNIT // 2
-        value[visits:] = UNIT
+    held = np.zeros((4, 2 * MOST_VISITS, LANES))
+    room = np.zeros((2 * MOST_VISITS + 2) * 2 * MOST_VISITS * LANES)
+    sizes = np.diff(offsets)
+    order = np.argsort(sizes, kind="mergesort")
+    start = np.searchsorted(sizes[order], 1)  # those before have no shadow
+    while start < len(order):
+        size, stop = sizes[order[start]], start + 1
+        while stop < len(order) and stop < start + LANES and sizes[order[stop]] == size:
+            stop += 1
+        visits = (size + 1) // 2
+        for lane in range(LANES):
+            trip = order[min(start + lane, stop - 1)]
+            _lay(cells, pieces[longest[trip]], pieces[longest[trip] + 1], place, walk, last)
+            shadow = slice(offsets[trip], offsets[trip + 1])
+            _as_walked(walk, visits, rows, columns, slots[shadow], values[shadow])
+            if visits <= MOST_VISITS:
+                _hold(walk, visits, columns, west, south, held[:, :, lane])
         if 2 < visits <= MOST_VISITS:
-            _expect(visits, x, y, west, south, held, square, wanted)
-            for k in range(numbers):
-                ridge = RIDGE * square[k, k]
-                square[k, k] += ridge
-                wanted[k] += ridge * value[k] / UNIT
-                ends[k] = 1.0 if k < visits else 0.0
-            _solve(square, numbers, wanted, ends)
-            missing = (1.0 - wanted[:visits].sum()) / ends[:visits].sum()
-            sound = True
-            for k in range(numbers):
-                wanted[k] = np.rint((wanted[k] + ends[k] * missing) * UNIT)
-                sound &= abs(wanted[k]) <= LARGEST
-            if sound:
-                value[:] = wanted[:numbers].astype(np.int32)
+            wide = 4 * ((size + 3) // 4)
+            square = room[: (wide + 2) * wide * LANES].reshape(wide + 2, wide, LANES)
+            _expect(visits, held, square)
+            _draw(visits, square)
+            _solve(square)
+            for lane in range(stop - start):
+                trip = order[start + lane]
+                value = values[offsets[trip] : offsets[trip + 1]]
+                _settle(visits, square[wide, :, lane], square[wide + 1, :, lane], value)
+        start = stop
 
 
 @njit(nogil=True, cache=True)
-def _expect(visits, x, y, west, south, held, square, wanted):  # type: ignore[no-untyped-def]
-    """E[phi_i phi_j], the lower half, and E[phi_i], up to a common factor.
+def _as_walked(walk, visits, rows, columns, slot, value):  # type: ignore[no-untyped-def]
+    """The numbers of a walk as it is: half an endpoint at each end, and 1 for each crossing."""
+    value[:visits] = 0
+    value[0] += UNIT // 2
+    value[visits - 1] += UNIT // 2
+    value[visits:] = UNIT
+    slot[:visits] = walk[:visits]
+    for k in range(visits - 1):
+        low = min(walk[k], walk[k + 1])
+        if abs(walk[k] - walk[k + 1]) < columns:
+            slot[visits + k] = rows * columns + low - low // columns
+        else:
+            slot[visits + k] = rows * columns + rows * (columns - 1) + low
 
-    That a rectangle holds a stretch of cells is that its first line is at most the stretch's first and its last line
-    beyond the stretch's last: so many of the lines up to the one, times so many from the other on (`held`, for columns
-    and then for rows). To hold two stretches it has to keep to the smaller number of each. An endpoint is that its cell
+
+@njit(nogil=True, cache=True)
+def _hold(walk, visits, columns, west, south, held):  # type: ignore[no-untyped-def]
+    """How many lines leave a rectangle that holds each cell, and then each two cells in turn: for columns and for rows,
+    lines up to the first of the stretch, and lines from the last on. Their product are the rectangles."""
+    before, below = walk[0] % columns, walk[0] // columns
+    for k in range(visits):
+        column, row = walk[k] % columns, walk[k] // columns
+        held[0, k], held[1, k] = west[column], west[-1] - west[column]
+        held[2, k], held[3, k] = south[row], south[-1] - south[row]
+        if k:
+            pair = visits + k - 1
+            held[0, pair], held[1, pair] = west[min(before, column)], west[-1] - west[max(before, column)]
+            held[2, pair], held[3, pair] = south[min(below, row)], south[-1] - south[max(below, row)]
+        before, below = column, row
+
+
+@njit(nogil=True, cache=True)
+def _expect(visits, held, square):  # type: ignore[no-untyped-def]
+    """E[phi_i phi_j] in the lower half of a square, up to a common factor.
+
+    To hold two stretches a rectangle has to keep to the smaller number of lines of each. An endpoint is that its cell
     is held; a crossing is half that of each of its two cells, less that of both together. All numbers are multiples of
     1/4 below 2^51, so that nothing is rounded.
     """
-    numbers = 2 * visits - 1
+    numbers, half = 2 * visits - 1, filled(0.5)
+    for i in range(numbers):
+        a, b, c, d = load(held, 0, i), load(held, 1, i), load(held, 2, i), load(held, 3, i)
+        for j in range(i + 1):
+            along = least(a, load(held, 0, j)) * least(b, load(held, 1, j))
+            across = least(c, load(held, 2, j)) * least(d, load(held, 3, j))
+            if j < visits <= i:  # in the upper half, as the place below is for what becomes of it
+                store(square, j, i, along * across)
+            else:
+                store(square, i, j, along * across)
+    for k in range(visits - 1):
+        i = visits + k
+        for j in range(visits):
+            cells = load(square, max(k, j), min(k, j)) + load(square, max(k + 1, j), min(k + 1, j))
+            store(square, i, j, half * cells - load(square, j, i))
+        for j in range(k + 1):
+            cells = load(square, i, j) + load(square, i, j + 1)
+            both = load(square, k, visits + j) + load(square, k + 1, visits + j)
+            store(square, i, visits + j, half * (cells - both) + load(square, i, visits + j))
+
+
+@njit(nogil=True, cache=True)
+def _draw(visits, square):  # type: ignore[no-untyped-def]
+    """What makes a linear system of it, for `_solve`: the ridge; E[phi_i], with its ridge, as the first right side; and
+    a second one that tells endpoints from crossings. Numbers there are none for are 0."""
+    numbers, wide = 2 * visits - 1, square.shape[1]
+    none, one, half, ridge = filled(0.0), filled(1.0), filled(0.5), filled(RIDGE)
     for k in range(numbers):
-        first, last = (k, k) if k < visits else (k - visits, k - visits + 1)
-        held[0, k], held[1, k] = west[min(x[first], x[last])], west[-1] - west[max(x[first], x[last])]
-        held[2, k], held[3, k] = south[min(y[first], y[last])], south[-1] - south[max(y[first], y[last])]
-    for i in range(numbers):
-        a, b, c, d = held[0, i], held[1, i], held[2, i], held[3, i]
-        for j in range(numbers):
-            along = (held[0, j] if held[0, j] < a else a) * (held[1, j] if held[1, j] < b else b)
-            across = (held[2, j] if held[2, j] < c else c) * (held[3, j] if held[3, j] < d else d)
-            square[i, j] = along * across
-    for i in range(visits, numbers):
-        before, after, row = square[i - visits], square[i - visits + 1], square[i]
-        for j in range(numbers):
-            row[j] = 0.5 * (before[j] + after[j]) - row[j]
-        for j in range(visits - 1):
-            row[visits + j] = 0.5 * (row[j] + row[j + 1]) - row[visits + j]
-    for i in range(numbers):
-        wanted[i] = square[i, i] if i < visits else 2 * square[i, i]
+        found = load(square, k, k)
+        drawn = ridge * found
+        store(square, k, k, found + drawn)
+        if k >= visits:
+            found += found + drawn
+        elif k == 0 or k == visits - 1:
+            found += half * drawn
+        store(square, wide, k, found)
+        store(square, wide + 1, k, one if k < visits else none)
+    for i in range(numbers, wide):
+        for j in range(i):
+            store(square, i, j, none)
+        store(square, i, i, one)
+        store(square, wide, i, none)
+        store(square, wide + 1, i, none)
 
 
-@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
-def _solve(square, size, first, second):  # type: ignore[no-untyped-def]
-    """Solve for two right sides in place; `square` is positive definite, its lower half becomes its Cholesky factor.
+@njit(nogil=True, cache=True)
+def _solve(square):  # type: ignore[no-untyped-def]
+    """Solve in place for right sides, the rows of float64[n + some, n, LANES] after the first n; 4 divides n.
 
-    Four columns are done at a time, so that a row that is in registers is used four times.
+    The lower half of the rest is positive definite, and becomes its Cholesky factor with the diagonal inverted. A right
+    side is a row like the others until it has to be solved backwards. Four columns are done at a time, so that their
+    rows stay in the cache, and two rows, so that what is loaded is used more than once.
     """
-    for i in range(size):
-        row = square[i]
-        fours = i - i % 4
-        for j in range(0, fours, 4):
-            a, b, c, d = square[j], square[j + 1], square[j + 2], square[j + 3]
-            by_a = by_b = by_c = by_d = 0.0
+    rows, wide = square.shape[:2]
+    for j in range(0, wide, 4):
+        for i in range(j, rows, 2):
+            a, b, c, d = _four(square, i, j)
+            e, f, g, h = _four(square, i + 1, j)
             for k in range(j):
-                by_a += row[k] * a[k]
-                by_b += row[k] * b[k]
-                by_c += row[k] * c[k]
-                by_d += row[k] * d[k]
-            row[j] = (row[j] - by_a) / a[j]
-            row[j + 1] = (row[j + 1] - by_b - row[j] * b[j]) / b[j + 1]
-            row[j + 2] = (row[j + 2] - by_c - row[j] * c[j] - row[j + 1] * c[j + 1]) / c[j + 2]
-            row[j + 3] = (row[j + 3] - by_d - row[j] * d[j] - row[j + 1] * d[j + 1] - row[j + 2] * d[j + 2]) / d[j + 3]
-        for j in range(fours, i):
-            dot = 0.0
-            for k in range(j):
-                dot += row[k] * square[j, k]
-            row[j] = (row[j] - dot) / square[j, j]
-        dot = one = two = 0.0
-        for k in range(i):
-            dot += row[k] * row[k]
-            one += row[k] * first[k]
-            two += row[k] * second[k]
-        row[i] = np.sqrt(row[i] - dot)
-        first[i], second[i] = (first[i] - one) / row[i], (second[i] - two) / row[i]
-    for i in range(size - 1, -1, -1):
-        row = square[i]
-        first[i] /= row[i]
-        second[i] /= row[i]
-        one, two = first[i], second[i]
-        for k in range(i):
-            first[k] -= row[k] * one
-            second[k] -= row[k] * two
+                one, other = load(square, i, k), load(square, i + 1, k)
+                p, q = load(square, j, k), load(square, j + 1, k)
+                r, s = load(square, j + 2, k), load(square, j + 3, k)
+                a, b, c, d = a - one * p, b - one * q, c - one * r, d - one * s
+                e, f, g, h = e - other * p, f - other * q, g - other * r, h - other * s
+            _divide(square, i, j, a, b, c, d)
+            _divide(square, i + 1, j, e, f, g, h)
+    for side in range(wide, rows):
+        for i in range(wide - 1, -1, -1):
+            a = load(square, side, i) * load(square, i, i)
+            store(square, side, i, a)
+            for k in range(i):
+                store(square, side, k, load(square, side, k) - load(square, i, k) * a)
+
+
+@njit(nogil=True, cache=True)
+def _four(square, i, j):  # type: ignore[no-untyped-def]
+    return load(square, i, j), load(square, i, j + 1), load(square, i, j + 2), load(square, i, j + 3)
+
+
+@njit(nogil=True, cache=True)
+def _divide(square, i, j, a, b, c, d):  # type: ignore[no-untyped-def]
+    """Four numbers of a row, less what comes of the columns before these four: what they are in the factor."""
+    a = _set(square, i, j, a)
+    b = _set(square, i, j + 1, b - a * load(square, j + 1, j))
+    c = _set(square, i, j + 2, c - a * load(square, j + 2, j) - b * load(square, j + 2, j + 1))
+    d = d - a * load(square, j + 3, j) - b * load(square, j + 3, j + 1) - c * load(square, j + 3, j + 2)
+    _set(square, i, j + 3, d)
+
+
+@njit(nogil=True, cache=True)
+def _set(square, i, j, number):  # type: ignore[no-untyped-def]
+    """Divide by the diagonal, or invert it there; what is set above it does not matter."""
+    number = inverse_root(number) if i == j else number * load(square, j, j)
+    store(square, i, j, number)
+    return number
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _settle(visits, wanted, ends, value):  # type: ignore[no-untyped-def]
+    """The shadow: endpoints add up to 1 by some of the second solution. Where it is not sound, `value` stays."""
+    missing = (1.0 - wanted[:visits].sum()) / ends[:visits].sum()
+    for k in range(len(value)):
+        wanted[k] = np.rint((wanted[k] + ends[k] * missing) * UNIT)
+        if not abs(wanted[k]) <= LARGEST:
+            return
+    for k in range(len(value)):
+        value[k] = np.int32(wanted[k])

@@ -38,7 +38,7 @@ def each_span(work: Callable[[int, int], T], parts: list[tuple[int, int]]) -> li
     """`work(start, stop)` for every span, on all cores, in the order of the spans."""
     if len(parts) <= 1:
         return [work(*part) for part in parts]
-    with ThreadPoolExecutor(len(parts)) as pool:
+    with ThreadPoolExecutor(min(len(parts), cores())) as pool:
         return list(pool.map(lambda part: work(*part), parts))
 
 

@@ -1,0 +1,129 @@
+"""Four numbers at once, in compiled code: the same small problem for four trips, one in each lane of a processor.
+
+Numba makes a loop over four numbers such instructions only behind tests that no two arrays overlap, and keeps sums in
+memory. A `Lanes` is a value that stays in a register. What comes out in a lane does not depend on the other lanes.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, overload, register_model
+
+LANES = 4
+
+_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_FUSED = ("contract",)  # a product and a sum may be rounded once
+
+
+class Lanes(types.Type):  # type: ignore[misc]
+    """The type of four float64, for Numba."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Lanes")
+
+
+@register_model(Lanes)
+class _Model(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Lanes) -> None:
+        super().__init__(manager, kind, _VECTOR)
+
+
+@intrinsic
+def load(typing: Any, array: Any, i: Any, j: Any) -> Any:
+    """array[i, j] of a float64[m, n, LANES]."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        return builder.load(_place(context, builder, signature.args[0], *given), align=8)
+
+    return Lanes()(array, types.intp, types.intp), generate
+
+
+@intrinsic
+def store(typing: Any, array: Any, i: Any, j: Any, lanes: Any) -> Any:
+    """Set array[i, j] of a float64[m, n, LANES]."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        builder.store(given[3], _place(context, builder, signature.args[0], *given[:3]), align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp, lanes), generate
+
+
+def _place(context: Any, builder: Any, kind: Any, array: Any, i: Any, j: Any) -> Any:
+    found = context.make_array(kind)(context, builder, array)
+    rows, columns, _ = cgutils.unpack_tuple(builder, found.strides)
+    offset = builder.add(builder.mul(i, rows), builder.mul(j, columns))
+    return builder.bitcast(cgutils.pointer_add(builder, found.data, offset), _VECTOR.as_pointer())
+
+
+@intrinsic
+def filled(typing: Any, number: Any) -> Any:
+    """The same number in each lane."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        lanes = ir.Constant(_VECTOR, ir.Undefined)
+        for lane in range(LANES):
+            lanes = builder.insert_element(lanes, given[0], ir.Constant(ir.IntType(32), lane))
+        return lanes
+
+    return Lanes()(types.float64), generate
+
+
+def _operation(make: Callable[..., Any], *given: Any) -> Any:
+    """An operation on lanes, as `make` writes it; None for what are none."""
+    if all(isinstance(kind, Lanes) for kind in given):
+        return Lanes()(*given), lambda context, builder, signature, values: make(builder, *values)
+    return None
+
+
+@intrinsic
+def least(typing: Any, a: Any, b: Any) -> Any:
+    """The smaller number in each lane."""
+    return _operation(lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b), a, b)
+
+
+@intrinsic
+def inverse_root(typing: Any, a: Any) -> Any:
+    """1 / sqrt(a)."""
+
+    def make(builder: Any, a: Any) -> Any:
+        kind = ir.FunctionType(_VECTOR, [_VECTOR])
+        root = cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.v{LANES}f64")
+        return builder.fdiv(ir.Constant(_VECTOR, [1.0] * LANES), builder.call(root, [a]))
+
+    return _operation(make, a)
+
+
+@intrinsic
+def _plus(typing: Any, a: Any, b: Any) -> Any:
+    return _operation(lambda builder, a, b: builder.fadd(a, b, flags=_FUSED), a, b)
+
+
+@intrinsic
+def _minus(typing: Any, a: Any, b: Any) -> Any:
+    return _operation(lambda builder, a, b: builder.fsub(a, b, flags=_FUSED), a, b)
+
+
+@intrinsic
+def _times(typing: Any, a: Any, b: Any) -> Any:
+    return _operation(lambda builder, a, b: builder.fmul(a, b, flags=_FUSED), a, b)
+
+
+def _overload(work: Any, *signs: Any) -> None:
+    """Let each of the signs between lanes mean `work`."""
+    for sign in signs:
+
+        @overload(sign)
+        def between(a, b):  # type: ignore[no-untyped-def]
+            return (lambda a, b: work(a, b)) if isinstance(a, Lanes) and isinstance(b, Lanes) else None
+
+
+_overload(_plus, operator.add, operator.iadd)
+_overload(_minus, operator.sub, operator.isub)
+_overload(_times, operator.mul, operator.imul)
