@@ -21,13 +21,15 @@ from numpy.typing import NDArray
 from dqam.errors import InputError
 from dqam.sources import geometry
 from dqam.sources.columns import Columns, require_keys
+from dqam.sources.grouping import grouped
 from dqam.sources.intake import NO_TIME, Intake
 from dqam.sources.tables import Table, translated
 from dqam.sources.values import ids_of, moments, numbers
 from dqam.trips import Trips
 
 _HELD_BATCHES = 8  # so many batches may wait for proof that their trips are complete
-_SORT_MEMORY = "2GB"  # beyond that DuckDB sorts on disk
+_IN_MEMORY = 1 << 25  # rows; beyond that DuckDB sorts them
+_SORT_MEMORY = "2GB"  # and beyond that on disk
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -180,9 +182,20 @@ def are_distinct(parts: Sequence[pa.RecordBatch]) -> bool:
 
 
 def _sorted(parts: Iterator[pa.RecordBatch], intake: Intake, batch: int) -> Iterator[pa.RecordBatch]:
-    """All rows ordered by key, then time, then as they came; by DuckDB, which uses the disk beyond its memory."""
-    schema, row = None, 0
+    """All rows, those of a trip together, by time and then as they came; by DuckDB where they are many for memory."""
     intake.share = 0.5
+    held: list[pa.RecordBatch] = []
+    for part in parts:
+        held.append(part)
+        if sum(some.num_rows for some in held) > _IN_MEMORY:
+            break
+    else:
+        together = grouped(held, batch)
+        held.clear()
+        yield from together
+        return
+    parts = chain((held.pop(0) for _ in range(len(held))), parts)
+    schema, row = None, 0
     with (
         tempfile.TemporaryDirectory(prefix="dqam-") as folder,
         duckdb.connect(config={"temp_directory": folder, "memory_limit": _SORT_MEMORY}) as base,
