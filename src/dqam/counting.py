@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from dqam.errors import InputError
 from dqam.grid import Grid
+from dqam.lanes import WORDS, both, either, load, ones, store, without
 from dqam.rectangles import check_rectangles
 from dqam.threads import cores, each_span, spans
 from dqam.walks import Walks
 
-WORDS = 16  # of 64 trips each
-TRIPS = 64 * WORDS
+TRIPS = 64 * WORDS  # of a block
 TILE = 16_384  # rectangles whose masks are held at once, 2 MiB
 
 
@@ -107,15 +107,11 @@ def _count_blocks(  # type: ignore[no-untyped-def]
     shift = 0
     while (1 << (2 * shift)) < longest:
         shift += 1
-    size = 1 << shift  # cells in a group of the two-level table, about the square root of a line
-    groups = (longest + size - 1) >> shift
-    masks = np.zeros((longest, WORDS), np.uint64)
-    heads = np.zeros((longest, WORDS), np.uint64)  # OR from the start of the group to here
-    tails = np.zeros((longest, WORDS), np.uint64)  # OR from here to the end of the group
+    groups = (longest >> shift) + 1  # of about the square root of a line
+    masks = np.zeros((3, longest, WORDS), np.uint64)
     between = np.zeros((groups, groups, WORDS), np.uint64)  # OR of the groups i to j
-    met = np.zeros((len(rectangles), WORDS), np.uint64)
-    by_column = np.zeros((columns + 1, WORDS), np.uint64)
-    by_row = np.zeros((rows + 1, WORDS), np.uint64)
+    met = np.zeros((len(rectangles), 1, WORDS), np.uint64)
+    started = np.zeros((2, longest + 1, WORDS), np.uint64)
     ends = np.zeros(lines + 1, np.int64)
     crossings = np.zeros(0, np.int64)
 
@@ -154,93 +150,72 @@ def _count_blocks(  # type: ignore[no-untyped-def]
             if begin == ends[line] or first[line] == first[line + 1]:
                 continue
             length = rows if line < columns else columns
-            masks[:length] = 0
+            masks[0, :length] = 0
             for i in range(begin, ends[line]):
                 place, bit = crossings[i] // TRIPS, crossings[i] % TRIPS
-                masks[place, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
-            _build(masks, heads, tails, between, length, shift)
+                masks[0, place, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
+            _build(masks, between, length, shift)
             for side in range(first[line], first[line + 1]):
-                _take(masks, heads, tails, between, low[side], high[side] - 1, shift, met, rectangle[side])
+                found = _stretch(masks, between, low[side], high[side] - 1, shift)
+                store(met, rectangle[side], 0, either(load(met, rectangle[side], 0), found))
 
         for turn in range(trips[members[-1] + 1] - trips[members[-1]]):
-            by_column[:] = 0
-            by_row[:] = 0
+            started[:] = 0
             for bit in range(len(members)):
                 trip = members[bit]
                 if trips[trip] + turn < trips[trip + 1]:
                     cell = cells[pieces[trips[trip] + turn]]
                     mask = np.uint64(1) << np.uint64(bit & 63)
-                    by_column[cell % columns + 1, bit >> 6] |= mask
-                    by_row[cell // columns + 1, bit >> 6] |= mask
-            for place in range(1, columns + 1):
-                for word in range(WORDS):
-                    by_column[place, word] |= by_column[place - 1, word]
-            for place in range(1, rows + 1):
-                for word in range(WORDS):
-                    by_row[place, word] |= by_row[place - 1, word]
+                    started[0, cell % columns + 1, bit >> 6] |= mask
+                    started[1, cell // columns + 1, bit >> 6] |= mask
+            for way in range(2):
+                for place in range(1, longest + 1):
+                    store(started, way, place, either(load(started, way, place), load(started, way, place - 1)))
             for i in range(len(rectangles)):
-                west, south, east, north = (
-                    rectangles[i, 0],
-                    rectangles[i, 1],
-                    rectangles[i, 2],
-                    rectangles[i, 3],
-                )
-                for word in range(WORDS):
-                    met[i, word] |= (by_column[east, word] & ~by_column[west, word]) & (
-                        by_row[north, word] & ~by_row[south, word]
-                    )
+                west, south, east, north = rectangles[i]
+                by_column = without(load(started, 0, east), load(started, 0, west))
+                by_row = without(load(started, 1, north), load(started, 1, south))
+                store(met, i, 0, either(load(met, i, 0), both(by_column, by_row)))
         for i in range(len(rectangles)):
-            total = np.uint64(0)
-            for word in range(WORDS):
-                total += _ones(met[i, word])
-            counts[i] += np.int64(total)
+            counts[i] += ones(load(met, i, 0))
 
 
 @njit(nogil=True, cache=True)
-def _build(masks, heads, tails, between, length, shift):  # type: ignore[no-untyped-def]
-    """The two-level table over masks[:length], in groups of 2^shift."""
-    within = (1 << shift) - 1
-    for place in range(length):
-        for word in range(WORDS):
-            heads[place, word] = masks[place, word]
-        if place & within:
-            for word in range(WORDS):
-                heads[place, word] |= heads[place - 1, word]
-    for place in range(length - 1, -1, -1):
-        for word in range(WORDS):
-            tails[place, word] = masks[place, word]
-        if (place & within) != within and place + 1 < length:
-            for word in range(WORDS):
-                tails[place, word] |= tails[place + 1, word]
-    groups = (length + within) >> shift
+def _build(masks, between, length, shift):  # type: ignore[no-untyped-def]
+    """A two-level table over masks[0, :length], in groups of 2^shift: in masks[1] the OR from the start of the group,
+    in masks[2] that to its end, and in `between` that of the groups i to j."""
+    size = 1 << shift
+    for start in range(0, length, size):
+        stop = min(start + size, length)
+        found = load(masks, 0, start)
+        store(masks, 1, start, found)
+        for place in range(start + 1, stop):
+            found = either(found, load(masks, 0, place))
+            store(masks, 1, place, found)
+        found = load(masks, 0, stop - 1)
+        store(masks, 2, stop - 1, found)
+        for place in range(stop - 2, start - 1, -1):
+            found = either(found, load(masks, 0, place))
+            store(masks, 2, place, found)
+    groups = (length + size - 1) >> shift
     for i in range(groups):
-        for word in range(WORDS):
-            between[i, i, word] = tails[i << shift, word]
+        found = load(masks, 2, i << shift)
+        store(between, i, i, found)
         for j in range(i + 1, groups):
-            for word in range(WORDS):
-                between[i, j, word] = between[i, j - 1, word] | tails[j << shift, word]
+            found = either(found, load(masks, 2, j << shift))
+            store(between, i, j, found)
 
 
 @njit(nogil=True, cache=True)
-def _take(masks, heads, tails, between, start, last, shift, met, i):  # type: ignore[no-untyped-def]
-    """OR the masks from start to last, both included, into met[i]."""
+def _stretch(masks, between, start, last, shift):  # type: ignore[no-untyped-def]
+    """The OR of the masks from start to last, both included."""
     a, b = start >> shift, last >> shift
     if a == b:
-        for place in range(start, last + 1):
-            for word in range(WORDS):
-                met[i, word] |= masks[place, word]
-    elif b == a + 1:
-        for word in range(WORDS):
-            met[i, word] |= tails[start, word] | heads[last, word]
-    else:
-        for word in range(WORDS):
-            met[i, word] |= tails[start, word] | heads[last, word] | between[a + 1, b - 1, word]
-
-
-@njit(nogil=True, cache=True)
-def _ones(word):  # type: ignore[no-untyped-def]
-    """The number of set bits (the compiler knows this pattern and makes it one instruction)."""
-    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
+        found = load(masks, 0, start)
+        for place in range(start + 1, last + 1):
+            found = either(found, load(masks, 0, place))
+        return found
+    found = either(load(masks, 2, start), load(masks, 1, last))
+    if b > a + 1:
+        found = either(found, load(between, a + 1, b - 1))
+    return found

@@ -1,7 +1,8 @@
-"""Four numbers at once, in compiled code: the same small problem for four trips, one in each lane of a processor.
+"""Several numbers at once, in compiled code: a value for each lane of a processor, that is of each of some trips.
 
-Numba makes a loop over four numbers such instructions only behind tests that no two arrays overlap, and keeps sums in
-memory. A `Lanes` is a value that stays in a register. What comes out in a lane does not depend on the other lanes.
+Numba makes a loop over a few numbers such instructions only behind tests that no two arrays overlap, and keeps sums in
+memory. `Lanes` are a value that stays in registers: four float64, for the same small problem of four trips, or sixteen
+uint64, a bit for each of 1,024. What comes out in a lane does not depend on the other lanes.
 """
 
 from __future__ import annotations
@@ -16,37 +17,40 @@ from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
 LANES = 4
+WORDS = 16
 
-_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _FUSED = ("contract",)  # a product and a sum may be rounded once
+_COUNTS = {types.float64: LANES, types.uint64: WORDS}
 
 
 class Lanes(types.Type):  # type: ignore[misc]
-    """The type of four float64, for Numba."""
+    """The type of lanes with numbers of some type, for Numba."""
 
-    def __init__(self) -> None:
-        super().__init__(name="Lanes")
+    def __init__(self, number: Any) -> None:
+        super().__init__(name=f"Lanes({number})")
+        element = ir.DoubleType() if number is types.float64 else ir.IntType(64)
+        self.vector = ir.VectorType(element, _COUNTS[number])
 
 
 @register_model(Lanes)
 class _Model(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, kind: Lanes) -> None:
-        super().__init__(manager, kind, _VECTOR)
+        super().__init__(manager, kind, kind.vector)
 
 
 @intrinsic
 def load(typing: Any, array: Any, i: Any, j: Any) -> Any:
-    """array[i, j] of a float64[m, n, LANES]."""
+    """array[i, j] of a float64[m, n, LANES] or a uint64[m, n, WORDS]."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         return builder.load(_place(context, builder, signature.args[0], *given), align=8)
 
-    return Lanes()(array, types.intp, types.intp), generate
+    return Lanes(array.dtype)(array, types.intp, types.intp), generate
 
 
 @intrinsic
 def store(typing: Any, array: Any, i: Any, j: Any, lanes: Any) -> Any:
-    """Set array[i, j] of a float64[m, n, LANES]."""
+    """Set array[i, j] of a float64[m, n, LANES] or a uint64[m, n, WORDS]."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         builder.store(given[3], _place(context, builder, signature.args[0], *given[:3]), align=8)
@@ -59,7 +63,7 @@ def _place(context: Any, builder: Any, kind: Any, array: Any, i: Any, j: Any) ->
     found = context.make_array(kind)(context, builder, array)
     rows, columns, _ = cgutils.unpack_tuple(builder, found.strides)
     offset = builder.add(builder.mul(i, rows), builder.mul(j, columns))
-    return builder.bitcast(cgutils.pointer_add(builder, found.data, offset), _VECTOR.as_pointer())
+    return builder.bitcast(cgutils.pointer_add(builder, found.data, offset), Lanes(kind.dtype).vector.as_pointer())
 
 
 @intrinsic
@@ -67,18 +71,18 @@ def filled(typing: Any, number: Any) -> Any:
     """The same number in each lane."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        lanes = ir.Constant(_VECTOR, ir.Undefined)
+        lanes = ir.Constant(signature.return_type.vector, ir.Undefined)
         for lane in range(LANES):
             lanes = builder.insert_element(lanes, given[0], ir.Constant(ir.IntType(32), lane))
         return lanes
 
-    return Lanes()(types.float64), generate
+    return Lanes(types.float64)(types.float64), generate
 
 
 def _operation(make: Callable[..., Any], *given: Any) -> Any:
     """An operation on lanes, as `make` writes it; None for what are none."""
     if all(isinstance(kind, Lanes) for kind in given):
-        return Lanes()(*given), lambda context, builder, signature, values: make(builder, *values)
+        return given[0](*given), lambda context, builder, signature, values: make(builder, *values)
     return None
 
 
@@ -93,11 +97,43 @@ def inverse_root(typing: Any, a: Any) -> Any:
     """1 / sqrt(a)."""
 
     def make(builder: Any, a: Any) -> Any:
-        kind = ir.FunctionType(_VECTOR, [_VECTOR])
+        kind = ir.FunctionType(a.type, [a.type])
         root = cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.v{LANES}f64")
-        return builder.fdiv(ir.Constant(_VECTOR, [1.0] * LANES), builder.call(root, [a]))
+        return builder.fdiv(ir.Constant(a.type, [1.0] * LANES), builder.call(root, [a]))
 
     return _operation(make, a)
+
+
+@intrinsic
+def ones(typing: Any, a: Any) -> Any:
+    """How many bits are set in all lanes."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        kind = given[0].type
+        count = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind]), f"llvm.ctpop.v{WORDS}i64")
+        total = ir.FunctionType(ir.IntType(64), [kind])
+        add = cgutils.get_or_insert_function(builder.module, total, f"llvm.vector.reduce.add.v{WORDS}i64")
+        return builder.call(add, [builder.call(count, [given[0]])])
+
+    return types.int64(a), generate
+
+
+@intrinsic
+def either(typing: Any, a: Any, b: Any) -> Any:
+    """The bits of a or b."""
+    return _operation(lambda builder, a, b: builder.or_(a, b), a, b)
+
+
+@intrinsic
+def both(typing: Any, a: Any, b: Any) -> Any:
+    """The bits of a and b."""
+    return _operation(lambda builder, a, b: builder.and_(a, b), a, b)
+
+
+@intrinsic
+def without(typing: Any, a: Any, b: Any) -> Any:
+    """The bits of a that b has not."""
+    return _operation(lambda builder, a, b: builder.and_(a, builder.not_(b)), a, b)
 
 
 @intrinsic

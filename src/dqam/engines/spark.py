@@ -64,7 +64,7 @@ EVERY = 0.5  # seconds, the progress is looked at
 class Spark:
     """A data frame with a point a row, on whatever cluster its session is of. Use it in a `with` block.
 
-    Whole trips are kept on the disks of the cluster between scans. Each scan checks that no row of them was added up
+    Whole trips are kept by the cluster between scans, on its disks where memory is short. Each scan checks that no row of them was added up
     twice, and the second that the trips are those of the first: a frame whose ids come out anew each time it is
     evaluated, and of which Spark has to evaluate a lost part again, would have a trip in two parts.
     """
@@ -82,9 +82,7 @@ class Spark:
             self._trips = _whole(_divided(points, keep, self._parts), self._parts, source, keep)
 
     def __enter__(self) -> Spark:
-        from pyspark import StorageLevel
-
-        self._trips = self._trips.persist(StorageLevel.DISK_ONLY)
+        self._trips = self._trips.persist()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -265,7 +263,8 @@ def _by_part(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 def _stream(table: pa.Table) -> bytes:
     """A table in the bytes of an Arrow stream."""
     stream = pa.BufferOutputStream()
-    with pa.ipc.new_stream(stream, table.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression="lz4")  # less for Spark to move
+    with pa.ipc.new_stream(stream, table.schema, options=options) as writer:
         writer.write_table(table)
     return stream.getvalue().to_pybytes()
 
