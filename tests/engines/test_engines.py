@@ -167,9 +167,15 @@ def test_a_task_that_fails_changes_nothing(spark: Any, shuffled: Path, tmp_path:
                 raise RuntimeError("on purpose")
             os._exit(1)
 
-    unsteady = Spark(dqam.read(spark.read.parquet(str(shuffled))), keep, parts=5)
-    unsteady._trips = unsteady._trips.mapInArrow(fail_once, unsteady._trips.schema)
-    with unsteady, in_memory(shuffled)(plan, keep) as ours:
+    class Unsteady(Spark):
+        def _whole(self, scan: Any) -> Any:
+            trips = super()._whole(scan)
+            return trips.mapInArrow(fail_once, trips.schema)
+
+    with (
+        Unsteady(dqam.read(spark.read.parquet(str(shuffled))), keep, parts=5) as unsteady,
+        in_memory(shuffled)(plan, keep) as ours,
+    ):
         records = Scanned(unsteady, GRID, plan.queries)
         np.testing.assert_array_equal(records.distinct(plan.queries), ours.distinct(plan.queries))
         np.testing.assert_array_equal(records.shares(), ours.shares())
@@ -224,16 +230,28 @@ def _distinct(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
     yield pd.DataFrame({"trips": [len(seen)]})
 
 
-def test_rows_that_are_added_up_twice_are_found(spark: Any, shuffled: Path) -> None:
-    plan = Plan.of(GRID, 1)
-    engine = engine_of(spark.read.parquet(str(shuffled)), plan)
-    engine._trips = engine._trips.union(engine._trips)
-    with pytest.raises(InputError, match="some trips twice"):
-        Scanned(engine, GRID, plan.queries).trips()
+def test_parts_that_are_added_up_twice_are_found(spark: Any, shuffled: Path) -> None:
+    """In the first scan, which has their sums from where they are read, and in the second."""
+    from dqam.engines.spark import Spark
+
+    class Twice(Spark):
+        def _whole(self, scan: Any) -> Any:
+            return super()._whole(scan).union(super()._whole(scan))
+
+    plan, source, keep = Plan.of(GRID, 1), dqam.read(spark.read.parquet(str(shuffled))), Keep(Unit.trip(), "")
+    with Twice(source, keep, parts=3) as twice, pytest.raises(InputError, match="some trips twice"):
+        Scanned(twice, GRID, plan.queries).trips()
+    with Spark(source, keep, parts=3) as engine:
+        records = Scanned(engine, GRID, plan.queries)
+        records.trips()
+        assert engine._trips is not None
+        engine._trips = engine._trips.union(engine._trips)
+        with pytest.raises(InputError, match="some trips twice"):
+            records.shadow_sizes(LATTICE, 3, CAPS)
 
 
 def test_a_frame_that_changes_between_scans_is_found(spark: Any, shuffled: Path) -> None:
-    """Without the trips that are kept in between, a frame that ids are drawn for is another one in each scan."""
+    """When the trips that are kept in between are lost, a frame that ids are drawn for is another one in each scan."""
     from pyspark.sql import functions
 
     from dqam.engines.spark import Spark
@@ -248,8 +266,11 @@ def test_a_frame_that_changes_between_scans_is_found(spark: Any, shuffled: Path)
     names = trips.mapInArrow(draw, trips.withColumn("ride", functions.lit("")).schema)
     for frame, same in ((points, True), (points.join(names, ["uid", "tid"]), False)):
         columns = {"person": "", "trip": "tid" if same else "ride"}
-        records = Scanned(Spark(dqam.read(frame, columns=columns), Keep(plan.unit, "")), GRID, plan.queries)
+        engine = Spark(dqam.read(frame, columns=columns), Keep(plan.unit, ""))
+        records = Scanned(engine, GRID, plan.queries)
         assert records.trips()[0] == TRIPS
+        assert engine._trips is not None
+        engine._trips.unpersist(blocking=True)
         if same:
             records.shadow_sizes(LATTICE, 3, CAPS)
         else:

@@ -5,9 +5,9 @@
 2. Spark groups these rows by part. Each group is read as `dqam.read` reads a table on one machine, and at most m trips
    of a person are kept as there. It is the grouping that makes trips whole, whatever plan Spark chooses: a plain
    repartition may be taken out of a plan, or be read in pieces, and a trip would count twice.
-3. In each scan a task takes some of these rows of whole trips, and adds them up with the same kernel as on one machine,
-   to one row of sums; these are added up in a tree. A task that fails is run again by Spark and counts once, and which
-   rows were added up is checked.
+3. The trips of a part are added up with the same kernel as on one machine: in the first scan as they are read, and then
+   they are kept, a row for each part, for the next. Sums are added up in a tree. A task that fails is run again, and
+   counts once; which parts were added up is checked.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ import re
 import shutil
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -37,13 +36,13 @@ from dqam.errors import EmptyError, InputError
 from dqam.grid import Grid
 from dqam.privacy.keeping import Keep, unknown
 from dqam.records import Integers, Wanted, add_up, together
-from dqam.sources import Source, regrouped
+from dqam.sources import Source
 from dqam.sources.columns import Columns
 from dqam.sources.intake import offsets_of
 from dqam.sources.tables import ArrowTable, ParquetTable, open_path
 from dqam.sources.values import is_text
 from dqam.trips import Trips
-from dqam.walks import Gap, Walks, walk
+from dqam.walks import Gap, walk
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,27 +50,42 @@ if TYPE_CHECKING:
 HELD = 1 << 20  # points that a task holds while it divides them
 LEAST, PART = 1 << 14, 1 << 20  # points, about, that a part has
 SPREAD = 12  # parts for each core, where there are points enough, so that all have work to the end
-BATCH = 1 << 18  # points of a row of whole trips
 IDS = {"tinyint", "smallint", "int", "bigint", "string"}
 ROLES = ("person", "trip", "time", "lon", "lat")
 DIVIDED = "part int, points binary, error string"
-WHOLE = "part int, number int, trips binary, error string"
-SUMS = "rows array<bigint>, prints array<bigint>, sums binary, error string"
+SUMS = "parts array<bigint>, marks array<bigint>, sums binary, error string"
+WHOLE = f"part int, trips binary, {SUMS}"
 MIXERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)  # odd, and otherwise any
 EVERY = 0.5  # seconds, the progress is looked at
+
+
+class Found(NamedTuple):
+    """What a scan has found in some parts: which parts these are, a mark of each, and the sums."""
+
+    parts: list[int]
+    marks: list[int]
+    sums: list[Integers] | None
+    error: str | None = None
+
+
+NOTHING = Found([], [], None)
+Scan = Callable[[int, Trips], Found]  # of one part
 
 
 class Spark:
     """A data frame with a point a row, on whatever cluster its session is of. Use it in a `with` block.
 
-    Whole trips are kept by the cluster between scans, on its disks where memory is short. Each scan checks that no row of them was added up
-    twice, and the second that the trips are those of the first: a frame whose ids come out anew each time it is
-    evaluated, and of which Spark has to evaluate a lost part again, would have a trip in two parts.
+    The first scan adds up trips where they are brought together, and the cluster keeps them for those that follow, on
+    its disks where memory is short. Each scan checks that no part was added up twice, and the second that the trips are
+    those of the first: a frame whose ids come out anew each time it is evaluated, and of which Spark has to evaluate a
+    lost part again, would have a trip in two parts.
     """
 
     def __init__(self, source: Source, keep: Keep, parts: int | None = None, progress: Progress = quiet) -> None:
         self.unit, self._progress, self._scans = keep.unit, progress, 0
-        self._seen: Counter[int] | None = None  # a mark of the trips of each part
+        self._source, self._keep = source, keep
+        self._trips: DataFrame | None = None  # a row of whole trips for each part, after the first scan
+        self._seen: dict[int, int] | None = None  # a mark of the trips of each part
         with _translated():
             points, count = _points(source)
             session = points.sparkSession
@@ -79,70 +93,90 @@ class Spark:
             self._tracker = None if context is None else context.statusTracker()
             cores = context.defaultParallelism if context else int(session.conf.get("spark.sql.shuffle.partitions"))
             self._parts = parts or max(1, min(SPREAD * cores, count // LEAST), count // PART)
-            self._trips = _whole(_divided(points, keep, self._parts), self._parts, source, keep)
+            self._divided = _divided(points, keep, self._parts)
 
     def __enter__(self) -> Spark:
-        self._trips = self._trips.persist()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._trips.unpersist()
+        if self._trips is not None:
+            self._trips.unpersist()
 
     def add_up(self, grid: Grid, gap: Gap | None, wanted: Sequence[Wanted]) -> list[Integers]:
         """One scan."""
         self._scans += 1
 
-        def sums(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def scan(part: int, trips: Trips) -> Found:
             from pyspark import TaskContext
 
             os.environ["DQAM_THREADS"] = str(TaskContext.get().cpus())
-            rows: list[int] = []
-            prints: list[int] = []
-
-            def walks() -> Iterator[Walks]:
-                for row in (row for batch in batches for row in batch.to_pylist()):
-                    if row["error"] is not None:
-                        raise InputError(row["error"])
-                    trips = _unpacked(row["trips"])
-                    rows.append((row["part"] << 32) + row["number"])
-                    prints.append(_print(trips))
-                    yield walk(trips, grid, gap)
-
-            total, error = None, None
             try:
-                total = add_up(walks(), wanted)
+                return Found([part], [_mark(trips)], add_up([walk(trips, grid, gap)], wanted))
             except InputError as reason:
-                error = str(reason)
-            if total is not None or error is not None:
-                yield _sums(rows, prints, total, error)
+                return NOTHING._replace(error=str(reason))
+
+        def again(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            rows = ((row["part"], row["trips"], row["error"]) for batch in batches for row in batch.to_pylist())
+            found = (
+                scan(part, _unpacked(trips)) if trips else NOTHING._replace(error=why) for part, trips, why in rows
+            )
+            yield _record(_together(found))
 
         def added(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            if rows := [row for batch in batches for row in batch.to_pylist()]:
-                yield _sums(*_together(rows))
+            yield _record(_together(_found(row) for batch in batches for row in batch.to_pylist()))
 
         with _translated(), self._watched():
-            each = self._trips.mapInArrow(sums, SUMS).repartition(math.isqrt(self._parts), "rows")
-            found = [row.asDict() for row in each.mapInArrow(added, SUMS).collect()]
-        rows, prints, total, error = _together(found)
-        if error is not None:
-            raise InputError(error)
-        if total is None:
+            if self._trips is None:
+                each = self._trips = self._whole(scan).persist()
+            else:
+                each = self._trips.select("part", "trips", "error").mapInArrow(again, SUMS)
+            tree = each.select(*Found._fields).repartition(math.isqrt(self._parts), "parts").mapInArrow(added, SUMS)
+            found = _together(_found(row.asDict()) for row in tree.collect())
+        if found.error is not None:
+            raise InputError(found.error)
+        if found.sums is None:
             raise EmptyError("The data frame has no points; give one that has some.")
-        self._check(rows, prints)
-        return total
+        self._check(found)
+        return found.sums
 
-    def _check(self, rows: list[int], prints: list[int]) -> None:
+    def _whole(self, scan: Scan) -> DataFrame:
+        """The trips of each part that are kept, read and checked and chosen as on one machine, and what a scan finds in
+        them."""
+        keep, source = self._keep, self._source
+        crs, swap_axes, on_error = source.crs, source.swap_axes, source.on_error
+
+        def read_part(rows: pa.Table) -> pa.Table:
+            part, packed, found = rows.column("part")[0].as_py(), None, NOTHING
+            try:
+                if error := next(filter(None, rows.column("error").to_pylist()), None):
+                    raise InputError(error)
+                streams = [pa.ipc.open_stream(points.as_buffer()).read_all() for points in rows.column("points")]
+                table = ArrowTable("A part of the data frame", pa.concat_tables(streams).combine_chunks())
+                columns = Columns(**{role: role for role in table.names})
+                trips = _settled(Trips.concat(list(Source(table, columns, crs, swap_axes, on_error))))
+                kept = _only(trips, keep.mask(trips.persons, trips.ids))
+                if len(kept):
+                    found, packed = scan(part, kept), _packed(kept)
+            except EmptyError:  # all points of this part were dropped
+                pass
+            except InputError as reason:
+                found = NOTHING._replace(error=str(reason))
+            record = _record(found)
+            ours = pa.array([part], pa.int32()), pa.array([packed], pa.binary())
+            return pa.table([*ours, *record.columns], ["part", "trips", *record.schema.names])
+
+        return self._divided.repartition(self._parts, "part").groupBy("part").applyInArrow(read_part, WHOLE)
+
+    def _check(self, found: Found) -> None:
         """An `InputError` where some trips were added up twice, or are others than those of the scan before."""
-        if len(set(rows)) < len(rows):
+        marks = dict(zip(found.parts, found.marks, strict=True))
+        if len(marks) < len(found.parts):
             raise InputError("Spark has added up some trips twice; nothing of this is kept. Publish again.")
-        parts = Counter[int]()
-        for row, mark in zip(rows, prints, strict=True):
-            parts[row >> 32] = (parts[row >> 32] + mark) % 2**64
-        if self._seen is not None and self._seen != parts:
+        if self._seen is not None and self._seen != marks:
             raise InputError(
                 "The data frame is not what it was in the first scan; write it to files, and publish these."
             )
-        self._seen = parts
+        self._seen = marks
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -250,14 +284,20 @@ def _by_part(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         columns: list[list[Any]] = [[0], [None], [f"The data frame: {error}; repair these."]]
     else:
         part = table.column("part").to_numpy()
-        order = np.argsort(part, kind="stable")
-        which, starts = np.unique(part[order], return_index=True)
-        table = table.drop_columns(["part"]).take(pa.array(order))
-        ends = np.append(starts[1:], len(part))
+        counts = np.bincount(part)
+        which = np.flatnonzero(counts)
+        table = table.drop_columns(["part"]).take(pa.array(_order(part)))
+        ends = np.cumsum(counts)[which]
+        starts = ends - counts[which]
         columns = [which.tolist(), [_stream(table.slice(i, j - i)) for i, j in zip(starts, ends, strict=True)]]
         columns.append([None] * len(which))
     kinds = pa.int32(), pa.binary(), pa.string()
     return pa.record_batch([pa.array(*each) for each in zip(columns, kinds, strict=True)], ["part", "points", "error"])
+
+
+def _order(part: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The rows by part, in the order they have there; 16 bits are sorted much faster."""
+    return np.argsort(part.astype(np.uint16) if part.max() < 1 << 16 else part, kind="stable")
 
 
 def _stream(table: pa.Table) -> bytes:
@@ -267,35 +307,6 @@ def _stream(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(stream, table.schema, options=options) as writer:
         writer.write_table(table)
     return stream.getvalue().to_pybytes()
-
-
-def _whole(divided: DataFrame, parts: int, source: Source, keep: Keep) -> DataFrame:
-    """Rows of whole trips, those that are kept: read, checked and chosen as on one machine."""
-    crs, swap_axes, on_error = source.crs, source.swap_axes, source.on_error
-
-    def read_part(rows: pa.Table) -> pa.Table:
-        packed: list[bytes] = []
-        error = next((error for error in rows.column("error").to_pylist() if error is not None), None)
-        try:
-            if error is None:
-                streams = [pa.ipc.open_stream(points.as_buffer()).read_all() for points in rows.column("points")]
-                table = ArrowTable("A part of the data frame", pa.concat_tables(streams).combine_chunks())
-                columns = Columns(**{role: role for role in table.names})
-                trips = _settled(Trips.concat(list(Source(table, columns, crs, swap_axes, on_error))))
-                chosen = _only(trips, keep.mask(trips.persons, trips.ids))
-                packed = [_packed(some) for some in regrouped(iter([chosen]), BATCH)]
-        except EmptyError:  # all points of this part were dropped
-            pass
-        except InputError as reason:
-            error = str(reason)
-        if error is not None:
-            packed = [b""]
-        each = [rows.column("part")[0].as_py()] * len(packed), range(len(packed)), packed, [error] * len(packed)
-        kinds = pa.int32(), pa.int32(), pa.binary(), pa.string()
-        names = ["part", "number", "trips", "error"]
-        return pa.table([pa.array(values, kind) for values, kind in zip(each, kinds, strict=True)], names)
-
-    return divided.repartition(parts, "part").groupBy("part").applyInArrow(read_part, WHOLE)
 
 
 def _settled(trips: Trips) -> Trips:
@@ -328,7 +339,7 @@ def _unpacked(trips: bytes) -> Trips:
         return Trips(arrays["x"], arrays["y"], arrays["offsets"], arrays["time"], crs=str(arrays["crs"]))
 
 
-def _print(trips: Trips) -> int:
+def _mark(trips: Trips) -> int:
     """A mark of some trips that adds up, in any order and division: other points have another, but for great chance."""
     assert trips.time is not None
     bits = np.zeros(trips.points, np.uint64)
@@ -344,27 +355,29 @@ def _saved(arrays: dict[str, Any]) -> bytes:
     return file.getvalue()
 
 
-def _sums(rows: list[int], prints: list[int], sums: list[Integers] | None, error: str | None) -> pa.RecordBatch:
-    """A row with the sums of some rows of whole trips."""
-    packed = None if sums is None else _saved({str(i): each for i, each in enumerate(sums)})
+def _record(found: Found) -> pa.RecordBatch:
+    """A row of a data frame with what was found."""
+    sums = None if found.sums is None else _saved({str(i): each for i, each in enumerate(found.sums)})
+    values = found.parts, found.marks, sums, found.error
     kinds = pa.list_(pa.int64()), pa.list_(pa.int64()), pa.binary(), pa.string()
-    columns = [pa.array([value], kind) for value, kind in zip((rows, prints, packed, error), kinds, strict=True)]
-    return pa.record_batch(columns, ["rows", "prints", "sums", "error"])
+    return pa.record_batch([pa.array([each], kind) for each, kind in zip(values, kinds, strict=True)], Found._fields)
 
 
-def _together(found: list[dict[str, Any]]) -> tuple[list[int], list[int], list[Integers] | None, str | None]:
-    """What some of these have in sum: of which rows, their marks, how much, and the first error."""
-    rows: list[int] = []
-    prints: list[int] = []
-    total, error = None, None
-    for each in found:
-        rows += each["rows"]
-        prints += each["prints"]
-        error = error or each["error"]
-        if each["sums"] is not None:
-            with np.load(io.BytesIO(each["sums"])) as arrays:
-                total = together(total, [arrays[name] for name in arrays.files])
-    return rows, prints, total, error
+def _found(row: dict[str, Any]) -> Found:
+    """What is in such a row."""
+    if row["sums"] is None:
+        return Found(**row)
+    with np.load(io.BytesIO(row["sums"])) as arrays:
+        return Found(row["parts"], row["marks"], [arrays[name] for name in arrays.files])
+
+
+def _together(some: Iterable[Found]) -> Found:
+    """What was found in all these; where one has an error, that."""
+    parts, marks, sums, error = NOTHING
+    for found in some:
+        parts, marks = parts + found.parts, marks + found.marks
+        sums, error = together(sums, found.sums), error or found.error
+    return Found(parts, marks, sums, error)
 
 
 def _watch(tracker: Any, before: set[int], show: Callable[[float], None], done: Event) -> None:
