@@ -14,6 +14,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, overload, register_model
 
 LANES = 4
@@ -45,7 +46,7 @@ def load(typing: Any, array: Any, i: Any, j: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         return builder.load(_place(context, builder, signature.args[0], *given), align=8)
 
-    return Lanes(array.dtype)(array, types.intp, types.intp), generate
+    return Lanes(_checked(array).dtype)(array, types.intp, types.intp), generate
 
 
 @intrinsic
@@ -56,7 +57,14 @@ def store(typing: Any, array: Any, i: Any, j: Any, lanes: Any) -> Any:
         builder.store(given[3], _place(context, builder, signature.args[0], *given[:3]), align=8)
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, types.intp, lanes), generate
+    return types.void(array, types.intp, types.intp, Lanes(_checked(array).dtype)), generate
+
+
+def _checked(array: Any) -> Any:
+    """The type of an array that has lanes."""
+    if isinstance(array, types.Array) and array.ndim == 3 and array.layout == "C" and array.dtype in _COUNTS:
+        return array
+    raise TypingError(f"Lanes are the last axis of a contiguous [m, n, lanes] of float64 or uint64, not of {array}.")
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, i: Any, j: Any) -> Any:
@@ -79,17 +87,17 @@ def filled(typing: Any, number: Any) -> Any:
     return Lanes(types.float64)(types.float64), generate
 
 
-def _operation(make: Callable[..., Any], *given: Any) -> Any:
-    """An operation on lanes, as `make` writes it; None for what are none."""
-    if all(isinstance(kind, Lanes) for kind in given):
-        return given[0](*given), lambda context, builder, signature, values: make(builder, *values)
-    return None
+def _operation(number: Any, make: Callable[..., Any], *given: Any) -> Any:
+    """An operation on lanes with numbers of some type, as `make` writes it; None for others."""
+    if any(kind != Lanes(number) for kind in given):
+        return None
+    return given[0](*given), lambda context, builder, signature, values: make(builder, *values)
 
 
 @intrinsic
 def least(typing: Any, a: Any, b: Any) -> Any:
     """The smaller number in each lane."""
-    return _operation(lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b), a, b)
+    return _operation(types.float64, lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b), a, b)
 
 
 @intrinsic
@@ -101,7 +109,7 @@ def inverse_root(typing: Any, a: Any) -> Any:
         root = cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.v{LANES}f64")
         return builder.fdiv(ir.Constant(a.type, [1.0] * LANES), builder.call(root, [a]))
 
-    return _operation(make, a)
+    return _operation(types.float64, make, a)
 
 
 @intrinsic
@@ -115,40 +123,40 @@ def ones(typing: Any, a: Any) -> Any:
         add = cgutils.get_or_insert_function(builder.module, total, f"llvm.vector.reduce.add.v{WORDS}i64")
         return builder.call(add, [builder.call(count, [given[0]])])
 
-    return types.int64(a), generate
+    return (types.int64(a), generate) if a == Lanes(types.uint64) else None
 
 
 @intrinsic
 def either(typing: Any, a: Any, b: Any) -> Any:
     """The bits of a or b."""
-    return _operation(lambda builder, a, b: builder.or_(a, b), a, b)
+    return _operation(types.uint64, lambda builder, a, b: builder.or_(a, b), a, b)
 
 
 @intrinsic
 def both(typing: Any, a: Any, b: Any) -> Any:
     """The bits of a and b."""
-    return _operation(lambda builder, a, b: builder.and_(a, b), a, b)
+    return _operation(types.uint64, lambda builder, a, b: builder.and_(a, b), a, b)
 
 
 @intrinsic
 def without(typing: Any, a: Any, b: Any) -> Any:
     """The bits of a that b has not."""
-    return _operation(lambda builder, a, b: builder.and_(a, builder.not_(b)), a, b)
+    return _operation(types.uint64, lambda builder, a, b: builder.and_(a, builder.not_(b)), a, b)
 
 
 @intrinsic
 def _plus(typing: Any, a: Any, b: Any) -> Any:
-    return _operation(lambda builder, a, b: builder.fadd(a, b, flags=_FUSED), a, b)
+    return _operation(types.float64, lambda builder, a, b: builder.fadd(a, b, flags=_FUSED), a, b)
 
 
 @intrinsic
 def _minus(typing: Any, a: Any, b: Any) -> Any:
-    return _operation(lambda builder, a, b: builder.fsub(a, b, flags=_FUSED), a, b)
+    return _operation(types.float64, lambda builder, a, b: builder.fsub(a, b, flags=_FUSED), a, b)
 
 
 @intrinsic
 def _times(typing: Any, a: Any, b: Any) -> Any:
-    return _operation(lambda builder, a, b: builder.fmul(a, b, flags=_FUSED), a, b)
+    return _operation(types.float64, lambda builder, a, b: builder.fmul(a, b, flags=_FUSED), a, b)
 
 
 def _overload(work: Any, *signs: Any) -> None:
@@ -157,7 +165,7 @@ def _overload(work: Any, *signs: Any) -> None:
 
         @overload(sign)
         def between(a, b):  # type: ignore[no-untyped-def]
-            return (lambda a, b: work(a, b)) if isinstance(a, Lanes) and isinstance(b, Lanes) else None
+            return (lambda a, b: work(a, b)) if a == b == Lanes(types.float64) else None
 
 
 _overload(_plus, operator.add, operator.iadd)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -70,10 +71,11 @@ def found(thing: object, batch: int) -> dict[tuple[int, int], list[float]]:
     group=st.integers(1, 12),
     key=st.sampled_from([pa.int64(), pa.int16(), pa.uint64(), pa.string(), pa.float64()]),
     shuffle=st.sampled_from(["none", "rows", "within trips", "trips", "tail"]),
+    memory=st.sampled_from([0, 5, points._IN_MEMORY]),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_any_order_of_rows_gives_the_same_trips(
-    counts: list[int], batch: int, group: int, key: pa.DataType, shuffle: str, seed: int
+    counts: list[int], batch: int, group: int, key: pa.DataType, shuffle: str, memory: int, seed: int
 ) -> None:
     rows = rows_of(counts)
     random = np.random.default_rng(seed)
@@ -88,8 +90,8 @@ def test_any_order_of_rows_gives_the_same_trips(
         noise = {row: random.random() for row in rows} if shuffle == "within trips" else dict.fromkeys(rows, 0)
         rows = sorted(rows, key=lambda row: (rank(row), noise[row]))
     table = table_of(rows, key)
-    assert found(table, batch) == expected(rows)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(points, "_IN_MEMORY", memory):
+        assert found(table, batch) == expected(rows)
         path = Path(folder, "points")
         pq.write_table(table, path, row_group_size=group)
         assert found(path, batch) == expected(rows)
@@ -178,6 +180,13 @@ def test_csv_too_large_for_memory_is_streamed(
     assert calls == ["_is_contiguous"] * 3 + ["_sorted"]
 
 
+@pytest.fixture(params=[0, points._IN_MEMORY], ids=["by DuckDB", "in memory"])
+def sorts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever brings scattered rows together."""
+    monkeypatch.setattr(points, "_IN_MEMORY", request.param)
+
+
+@pytest.mark.usefixtures("sorts")
 def test_equal_times_keep_the_order_of_rows() -> None:
     rows = [(1, 1, 5, 0.1), (1, 1, 3, 0.2), (1, 1, 5, 0.3), (1, 1, 3, 0.4)]
     assert found(table_of(rows), batch=100) == {(1, 1): [0.2, 0.4, 0.1, 0.3]}
@@ -185,11 +194,13 @@ def test_equal_times_keep_the_order_of_rows() -> None:
     assert found(table_of(scattered), batch=100)[1, 1] == [0.2, 0.4, 0.1, 0.3]
 
 
+@pytest.mark.usefixtures("sorts")
 def test_without_time_the_order_of_rows_stays() -> None:
     table = table_of([(1, 1, 9, 0.1), (2, 1, 9, 0.0), (1, 1, 3, 0.2)]).drop_columns("t")
     assert found(table, batch=100) == {(1, 1): [0.1, 0.2], (2, 1): [0.0]}
 
 
+@pytest.mark.usefixtures("sorts")
 def test_many_scattered_rows_without_time_keep_their_order() -> None:
     place = np.arange(60_000) / 1e6
     table = pa.table({"uid": np.arange(60_000) % 3, "tid": np.zeros(60_000, np.int64), "lon": place, "lat": place})

@@ -29,7 +29,7 @@ def grouped(parts: Sequence[pa.RecordBatch], batch: int) -> Iterator[pa.RecordBa
 
     Columns are one or two keys, t (if there is a time), x and y.
     """
-    if not parts:
+    if not any(part.num_rows for part in parts):
         return iter([])
     table = pa.Table.from_batches(parts)
     names = table.column_names
