@@ -148,13 +148,12 @@ class Records:
         offsets, slots, values = self.shadows(lattice)
 
         def added(first: int, last: int) -> Integers:
-            whole, cut = np.zeros((2, lattice.numbers, len(caps)), np.int64)
-            part = offsets[first : last + 1]
-            _add_shadows(part, slots, values, lattice.cells, endpoint_weight, caps * SHADOW, whole, cut)
-            return cut + np.cumsum(whole, axis=1)
+            sums, part = np.zeros((lattice.numbers, len(caps)), np.int64), offsets[first : last + 1]
+            _add_shadows(part, slots, values, lattice.cells, endpoint_weight, caps * SHADOW, sums)
+            return sums
 
-        zero = np.zeros((lattice.numbers, len(caps)), np.int64)
-        return np.ascontiguousarray(sum(each_span(added, spans(offsets, cores())), zero).T)
+        none = np.zeros((lattice.numbers, len(caps)), np.int64)
+        return np.ascontiguousarray(sum(each_span(added, spans(offsets, cores())), none).T)
 
     def shadows(self, lattice: Lattice) -> Shadows:
         """The shadow of each trip's longest piece; cast once for a lattice."""
@@ -365,21 +364,17 @@ def _excesses(falling, caps, less):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _add_shadows(offsets, slots, values, cells, endpoint_weight, caps, whole, cut):  # type: ignore[no-untyped-def]
-    """Shadows for each of some rising caps: as they are from the first cap that holds them on (`whole`, to be summed up
-    over caps), and cut for those before (`cut`). Both are int64[lattice.numbers, caps]."""
+def _add_shadows(offsets, slots, values, cells, endpoint_weight, caps, sums):  # type: ignore[no-untyped-def]
+    """Shadows, cut for each of some rising caps, added to `sums`, int64[lattice.numbers, caps]."""
     less = np.zeros(len(caps), np.int64)
     for trip in range(len(offsets) - 1):
         start, stop = offsets[trip], offsets[trip + 1]
+        if start == stop:
+            continue
         numbers = _weighted(start, stop, slots, values, cells, endpoint_weight)
-        first = np.searchsorted(caps, numbers.sum())
-        if first < len(caps):
-            for k in range(start, stop):
-                whole[slots[k], first] += numbers[k - start] if values[k] > 0 else -numbers[k - start]
-        if first:
-            _excesses(np.sort(numbers)[::-1], caps[:first], less)
-            for k in range(start, stop):
-                number, sums = numbers[k - start], cut[slots[k]]
-                sign = 1 if values[k] > 0 else -1
-                for i in range(first):
-                    sums[i] += sign * max(np.int64(0), number - less[i])
+        _excesses(np.sort(numbers)[::-1], caps, less)
+        for k in range(start, stop):
+            number, places = numbers[k - start], sums[slots[k]]
+            sign = 1 if values[k] > 0 else -1
+            for i in range(len(caps)):
+                places[i] += sign * max(np.int64(0), number - less[i])
