@@ -10,6 +10,7 @@ with two prefix masks, by column and by row, once for every piece a trip may hav
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +56,7 @@ def count_distinct(
 
 def _count_tile(walks: Walks, rectangles: NDArray[np.int64], keep: NDArray[np.bool_] | None) -> NDArray[np.int64]:
     rows, columns = walks.grid.shape
-    sides = _sides(rectangles, rows, columns)
+    sides = _sides(rectangles.tobytes(), rows, columns)
     pieces = np.diff(walks.trips)
     # trips with many pieces share blocks, since each block makes as many rounds as its trips have pieces
     order = np.flatnonzero(pieces if keep is None else pieces * keep)
@@ -73,7 +74,10 @@ def _count_tile(walks: Walks, rectangles: NDArray[np.int64], keep: NDArray[np.bo
     return sum(each_span(count, spans(np.arange(blocks + 1), cores())), zero)
 
 
-def _sides(rectangles: NDArray[np.int64], rows: int, columns: int) -> _Sides:
+@lru_cache(maxsize=4)
+def _sides(rectangles_in_bytes: bytes, rows: int, columns: int) -> _Sides:
+    """Kept for the next batch of trips, which are mostly counted in the same rectangles."""
+    rectangles = np.frombuffer(rectangles_in_bytes, np.int64).reshape(-1, 4)
     west, south, east, north = rectangles.T
     line = np.concatenate([west, east, south + columns, north + columns])
     low = np.concatenate([south, south, west, west])
