@@ -4,7 +4,7 @@ A plain scan reads all columns of all points with the same engine and hands them
 it is PyArrow that reads. Whole trips are the same with the points of each trip brought together and in order, which all
 work on trips has to begin with. Ours then lays the trips on 2^8 x 2^8 cells and takes all sums that flux needs: in a
 first scan trips, shares, ends, lengths and the distinct counts of 16,000 rectangles, and in a second the shadows for
-40 caps. What is done with the sums after that is the same for all, and not in the times.
+40 caps. What is done with the sums after that is the same for all, and not in the times. The fastest of three counts.
 
     python -m benchmarks.engines [--trips 1000000] [--points 50000000]
 """
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Timer
@@ -29,7 +30,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
-from benchmarks.measure import BUILD, city, claim, peak_gib
+from benchmarks.measure import BUILD, city, claim, peak_gib, seconds
 from dqam import cities
 from dqam.engines.spark import Spark
 from dqam.grid import Grid
@@ -45,7 +46,6 @@ from dqam.release.release import Release
 from dqam.sources import read
 
 FILES = 16
-REPEATS = 3  # of which the fastest counts: memory that is used for the first time is slow
 ENGINES = ("local", "duckdb", "spark")
 PARTS = ("faces", "vertical", "horizontal")
 GIB = 1 << 30
@@ -154,22 +154,13 @@ def compare(trips: int) -> None:
     for engine in ENGINES:
         for work in (plain_scan, whole_trips, run):
             work(engine, small, session)  # compile, and start workers
-        took = np.zeros((REPEATS, 4))
-        for repeat in range(REPEATS):
-            for i, work in enumerate((plain_scan, whole_trips)):
-                began = time.perf_counter()
-                points = work(engine, folder, session)
-                took[repeat, i] = time.perf_counter() - began
-            made = run(engine, folder, session)
-            took[repeat, 2:] = made.first, made.second
-        plain, whole, first, second = least = took.min(axis=0)
-        for what, each, all_of in zip(
-            ("plain scan", "whole trips", "first scan", "second scan"), least, took.T, strict=True
-        ):
-            others = ", ".join(f"{one:.1f}" for one in all_of)
-            print(
-                f"{engine:>7} {what:>12}: {each:6.1f} s ({others}), {points / each / 1e6:6.2f} million points a second"
-            )
+        plain, points = seconds(partial(plain_scan, engine, folder, session))
+        whole, _ = seconds(partial(whole_trips, engine, folder, session))
+        runs = [run(engine, folder, session) for _ in range(3)]
+        made, first, second = runs[0], min(each.first for each in runs), min(each.second for each in runs)
+        took = {"plain scan": plain, "whole trips": whole, "first scan": first, "second scan": second}
+        for what, each in took.items():
+            print(f"{engine:>7} {what:>12}: {each:6.1f} s, {points / each / 1e6:6.2f} million points a second")
         claim(f"{engine}: first scan / plain scan", first / plain, 4, at_most=True)
         claim(f"{engine}: second scan / plain scan", second / plain, 4, at_most=True)
         claim(f"{engine}: both scans / plain scan", (first + second) / plain, 4, at_most=True)
@@ -190,29 +181,28 @@ def killed(trips: int) -> None:
     builder = SparkSession.builder.master("local-cluster[2,1,1500]").config("spark.executor.memory", "1200m")
     session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     session.sparkContext.setLogLevel("OFF")
-    folder, gone = shuffled(trips), list[int]()
-
-    def kill(after: float) -> None:
-        time.sleep(after)
-        found = subprocess.run(["pgrep", "-f", "CoarseGrainedExecutorBackend"], capture_output=True, text=True)
-        gone.append(int(found.stdout.split()[0]))
-        os.kill(gone[-1], signal.SIGKILL)
-
-    ours = run("local", folder, None)
-    killers = [Timer(8, kill, [0])]
-    killers[0].start()
+    folder, killed_in = shuffled(trips), list[int]()
     plan, lattice, caps = asked()
+    ours = run("local", folder, None)
     with Spark(read(session.read.parquet(str(folder))), Keep(plan.unit, "")) as engine:
         records = Scanned(engine, plan.grid, plan.queries)
+
+        def kill() -> None:
+            found = subprocess.run(["pgrep", "-f", "CoarseGrainedExecutorBackend"], capture_output=True, text=True)
+            os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
+            killed_in.append(1 + records.scans)
+
+        killers = [Timer(5, kill), Timer(2, kill)]
+        killers[0].start()
         sums = [records.trips(), records.distinct(plan.queries), records.shares(), records.ends()]
         sums.append(records.lengths(np.arange(100)))
-        killers.append(Timer(2, kill, [0]))
         killers[1].start()
         sums += [records.shadow_sizes(lattice, 3, caps), records.shadow_sums(lattice, 3, int(caps[-1]))]
     for killer in killers:
         killer.join()
     same = all(np.array_equal(one, other) for one, other in zip(ours.sums, sums, strict=False))
-    print(f"{'  ok' if same else 'MISS'}  spark: {trips:,} trips, {len(gone)} executors killed; the same sums: {same}")
+    verdict = "  ok" if same and killed_in == [1, 2] else "MISS"
+    print(f"{verdict}  spark: {trips:,} trips, executors killed in scans {killed_in}; the same sums: {same}")
     session.stop()
 
 
