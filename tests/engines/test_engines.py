@@ -278,6 +278,20 @@ def test_a_frame_that_changes_between_scans_is_found(spark: Any, shuffled: Path)
                 records.shadow_sizes(LATTICE, 3, CAPS)
 
 
+@pytest.mark.parametrize("parts", [2, 5, 40])
+def test_an_error_in_one_part_is_not_lost_among_the_others(spark: Any, shuffled: Path, parts: int) -> None:
+    from pyspark.sql import functions
+
+    from dqam.engines.spark import Spark
+
+    points = spark.read.parquet(str(shuffled))
+    first = points.first().tid
+    bad = functions.when(points.tid == first, float("nan")).otherwise(points.lng)
+    source, queries = dqam.read(points.withColumn("lng", bad)), Plan.of(GRID, 1).queries
+    with Spark(source, Keep(Unit.trip(), ""), parts=parts) as engine, pytest.raises(InputError, match="invalid coord"):
+        Scanned(engine, GRID, queries).trips()
+
+
 def test_ids_are_checked_where_they_divide(spark: Any, shuffled: Path, tmp_path: Path) -> None:
     """A frame whose ids are sound when it is counted, and not when it is divided."""
     trace, schema = tmp_path / "trace", spark.read.parquet(str(shuffled)).schema

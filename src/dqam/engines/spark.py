@@ -107,15 +107,13 @@ class Spark:
         self._scans += 1
 
         def scan(part: int, trips: Trips) -> Found:
-            from pyspark import TaskContext
-
-            os.environ["DQAM_THREADS"] = str(TaskContext.get().cpus())
             try:
                 return Found([part], [_mark(trips)], add_up([walk(trips, grid, gap)], wanted))
             except InputError as reason:
                 return NOTHING._replace(error=str(reason))
 
         def again(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            _keep_to_cores()
             rows = ((row["part"], row["trips"], row["error"]) for batch in batches for row in batch.to_pylist())
             found = (
                 scan(part, _unpacked(trips)) if trips else NOTHING._replace(error=why) for part, trips, why in rows
@@ -146,6 +144,7 @@ class Spark:
         crs, swap_axes, on_error = source.crs, source.swap_axes, source.on_error
 
         def read_part(rows: pa.Table) -> pa.Table:
+            _keep_to_cores()
             part, packed, found = rows.column("part")[0].as_py(), None, NOTHING
             try:
                 if error := next(filter(None, rows.column("error").to_pylist()), None):
@@ -309,6 +308,13 @@ def _stream(table: pa.Table) -> bytes:
     return stream.getvalue().to_pybytes()
 
 
+def _keep_to_cores() -> None:
+    """Threads for the cores that Spark has given this task, and no more."""
+    from pyspark import TaskContext
+
+    os.environ["DQAM_THREADS"] = str(TaskContext.get().cpus())
+
+
 def _settled(trips: Trips) -> Trips:
     """Points of a trip that have the same time, by place: a shuffle brings them in any order."""
     assert trips.time is not None
@@ -365,14 +371,15 @@ def _record(found: Found) -> pa.RecordBatch:
 
 def _found(row: dict[str, Any]) -> Found:
     """What is in such a row."""
-    if row["sums"] is None:
-        return Found(**row)
-    with np.load(io.BytesIO(row["sums"])) as arrays:
-        return Found(row["parts"], row["marks"], [arrays[name] for name in arrays.files])
+    sums = None
+    if row["sums"] is not None:
+        with np.load(io.BytesIO(row["sums"])) as arrays:
+            sums = [arrays[name] for name in arrays.files]
+    return Found(row["parts"], row["marks"], sums, row["error"])
 
 
 def _together(some: Iterable[Found]) -> Found:
-    """What was found in all these; where one has an error, that."""
+    """What was found in all these, and the first error."""
     parts, marks, sums, error = NOTHING
     for found in some:
         parts, marks = parts + found.parts, marks + found.marks
