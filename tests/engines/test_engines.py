@@ -33,6 +33,7 @@ from dqam.privacy.ledger import Ledger
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing import Plan, publish, records_of
 from dqam.records import AnyRecords, Records, Scanned
+from dqam.trips import Trips
 from tests.commands import run
 
 GRID = Grid.over(cities.BOUNDS, 5)
@@ -248,6 +249,18 @@ def test_parts_that_are_added_up_twice_are_found(spark: Any, shuffled: Path) -> 
         engine._trips = engine._trips.union(engine._trips)
         with pytest.raises(InputError, match="some trips twice"):
             records.shadow_sizes(LATTICE, 3, CAPS)
+
+
+def test_trips_that_are_cut_otherwise_have_another_mark() -> None:
+    from dqam.engines.spark import _by_part, _mark
+
+    place, time = np.arange(6.0), np.arange(6)
+    whole = Trips(place, place, np.array([0, 2, 6]), time)
+    assert _mark(whole) != _mark(Trips(place, place, np.array([0, 3, 6]), time))
+    order = np.array([2, 3, 4, 5, 0, 1])
+    assert _mark(whole) == _mark(Trips(place[order], place[order], np.array([0, 4, 6]), time[order]))
+    empty = pa.record_batch({"trip": pa.array([], pa.int64()), "part": pa.array([], pa.int32())})
+    assert _by_part([empty]).num_rows == 0
 
 
 def test_a_frame_that_changes_between_scans_is_found(spark: Any, shuffled: Path) -> None:
