@@ -119,12 +119,16 @@ def records_of(
         raise InputError(f"Trips are kept for the unit {keep.unit}, and the plan is for {plan.unit}.")
     if engine not in ENGINES:
         raise InputError(f"There is no engine {engine!r}; use one of {', '.join(ENGINES)}.")
+    if not isinstance(memory, int):
+        raise InputError(f"Memory is a number of bytes, such as 4 << 30; got {memory!r}.")
     if engine == "spark" and isinstance(trips, str | os.PathLike):
         from dqam.engines.spark import frame_of
 
         trips = frame_of(trips)
     source = trips if isinstance(trips, Source) else read(trips)
     if source.frame is not None:
+        if engine == "duckdb":
+            raise InputError("A data frame of Spark is for Spark to count; write it to files for the engine 'duckdb'.")
         from dqam.engines.spark import Spark
 
         with Spark(source, keep, progress=progress) as cluster:

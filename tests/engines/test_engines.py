@@ -251,6 +251,16 @@ def test_parts_that_are_added_up_twice_are_found(spark: Any, shuffled: Path) -> 
             records.shadow_sizes(LATTICE, 3, CAPS)
 
 
+def test_what_an_engine_can_not_take_is_said(spark: Any, shuffled: Path) -> None:
+    keep = Keep(Unit.trip(), "")
+    for given, engine, memory, words in (
+        (spark.read.parquet(str(shuffled)), "duckdb", 1 << 30, "for Spark to count"),
+        (shuffled, "duckdb", "1GiB", "number of bytes"),
+    ):
+        with pytest.raises(InputError, match=words), records_of(Plan.of(GRID, 1), given, keep, engine, memory):  # type: ignore[arg-type]
+            pass
+
+
 def test_trips_that_are_cut_otherwise_have_another_mark() -> None:
     from dqam.engines.spark import _by_part, _mark
 

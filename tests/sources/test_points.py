@@ -253,6 +253,16 @@ def test_files_of_a_folder_must_be_of_one_kind(tmp_path):
     assert len(read(tmp_path).trips()) == 1
 
 
+@pytest.mark.parametrize("content", [b"", b"\0" * 600])
+def test_a_broken_file_of_a_folder_is_not_passed_over(tmp_path: Path, content: bytes) -> None:
+    write(rows_of([3, 2]), tmp_path / "0.parquet", 10)
+    (tmp_path / "_SUCCESS").touch()
+    assert len(read(tmp_path).trips()) == 2
+    (tmp_path / "1.parquet").write_bytes(content)
+    with pytest.raises(InputError, match="1.parquet in .* is empty or damaged"):
+        read(tmp_path)
+
+
 def test_times_in_milliseconds_are_not_taken_for_seconds():
     table = pa.table({"tid": [1], "lon": [0.0], "lat": [0.0], "t": [1372636858000]})
     with pytest.raises(InputError, match="milliseconds"):

@@ -346,7 +346,7 @@ def _unpacked(trips: bytes) -> Trips:
 
 
 def _mark(trips: Trips) -> int:
-    """A mark of some trips, in any order: other ones, or their points cut otherwise, have another but for great chance."""
+    """A mark of some trips, in any order: others, or their points cut otherwise, have another but for great chance."""
     assert trips.time is not None
     place = np.arange(trips.points) - np.repeat(trips.offsets[:-1], np.diff(trips.offsets))  # of a point in its trip
     bits = np.zeros(trips.points, np.uint64)

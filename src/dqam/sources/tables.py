@@ -309,8 +309,12 @@ def open_url(url: str) -> Table:
 def open_path(path: Path) -> Table:
     """The table in a file or folder, whatever it is called."""
     if path.is_dir():
-        files = (child for child in path.iterdir() if child.is_file() and child.name[0] not in "._")
+        files = [child for child in path.iterdir() if child.is_file() and child.name[0] not in "._"]
         paths = sorted(child for child in files if _head(child) == b"PAR1")
+        if broken := sorted(child.name for child in files if child.suffix == ".parquet" and child not in paths):
+            raise InputError(
+                f"{broken[0]} in {path} is empty or damaged (Parquet files begin otherwise); repair or remove it."
+            )
         if not paths:
             raise InputError(
                 f"{path} is a folder with no Parquet files directly in it; give a file, or a folder that has them."
