@@ -184,8 +184,8 @@ def killed(trips: int) -> None:
     folder, killed_in = shuffled(trips), list[int]()
     plan, lattice, caps = asked()
     ours = run("local", folder, None)
-    with Spark(read(session.read.parquet(str(folder))), Keep(plan.unit, "")) as engine:
-        records = Scanned(engine, plan.grid, plan.queries)
+    with Spark(read(session.read.parquet(str(folder))), Keep(plan.unit, ""), plan.grid) as engine:
+        records = Scanned(engine, plan.queries)
 
         def kill() -> None:
             found = subprocess.run(["pgrep", "-f", "CoarseGrainedExecutorBackend"], capture_output=True, text=True)

@@ -22,7 +22,7 @@ from dqam.grid import Grid
 from dqam.lanes import WORDS, both, either, load, ones, store, without
 from dqam.rectangles import check_rectangles
 from dqam.threads import cores, each_span, spans
-from dqam.walks import Walks
+from dqam.walks import AnyWalks
 
 TRIPS = 64 * WORDS  # of a block
 TILE = 16_384  # rectangles whose masks are held at once, 2 MiB
@@ -38,7 +38,10 @@ class _Sides(NamedTuple):
 
 
 def count_distinct(
-    walks: Walks | Iterable[Walks], rectangles: NDArray[np.int64], grid: Grid, keep: NDArray[np.bool_] | None = None
+    walks: AnyWalks | Iterable[AnyWalks],
+    rectangles: NDArray[np.int64],
+    grid: Grid,
+    keep: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.int64]:
     """The number of distinct trips of `walks` that visit each rectangle of cells: int64[m].
 
@@ -46,7 +49,7 @@ def count_distinct(
     """
     rectangles = check_rectangles(rectangles, grid)
     counts = np.zeros(len(rectangles), np.int64)
-    for batch in [walks] if isinstance(walks, Walks) else walks:
+    for batch in walks if isinstance(walks, Iterable) else [walks]:
         if batch.grid != grid:
             raise InputError(f"Walks on {batch.grid} can not be counted in rectangles of {grid}.")
         for start in range(0, len(rectangles), TILE):
@@ -54,7 +57,7 @@ def count_distinct(
     return counts
 
 
-def _count_tile(walks: Walks, rectangles: NDArray[np.int64], keep: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+def _count_tile(walks: AnyWalks, rectangles: NDArray[np.int64], keep: NDArray[np.bool_] | None) -> NDArray[np.int64]:
     rows, columns = walks.grid.shape
     sides = _sides(rectangles.tobytes(), rows, columns)
     pieces = np.diff(walks.trips)

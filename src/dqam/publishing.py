@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dqam.engines.disk import Disk
-from dqam.engines.local import Progress, quiet
+from dqam.engines.progress import Progress, quiet
 from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.histogram import SpatialHistogram
@@ -131,13 +131,13 @@ def records_of(
             raise InputError("A data frame of Spark is for Spark to count; write it to files for the engine 'duckdb'.")
         from dqam.engines.spark import Spark
 
-        with Spark(source, keep, progress=progress) as cluster:
+        with Spark(source, keep, plan.grid, plan.gap, progress=progress) as cluster:
             yield _scanned(cluster, plan)
         return
     if engine == "spark":
         raise InputError(f"{source.name}: Spark reads Parquet files, or takes a data frame of its own.")
     if engine == "duckdb":
-        with Disk(source, keep, memory, progress=progress) as sorted_points:
+        with Disk(source, keep, plan.grid, plan.gap, memory, progress=progress) as sorted_points:
             yield _scanned(sorted_points, plan)
         return
     with progress(f"Reading {source.name}") as show:
@@ -152,7 +152,7 @@ def records_of(
 
 def _scanned(engine: Engine, plan: Plan) -> Scanned:
     """Records with the engine after their first scan."""
-    records = Scanned(engine, plan.grid, plan.queries, plan.gap)
+    records = Scanned(engine, plan.queries)
     if records.trips()[0] > MOST_TRIPS:
         raise InputError(f"At most {MOST_TRIPS:,} trips can be asked at once; split the data set.")
     if not records.trips()[0]:

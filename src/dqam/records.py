@@ -23,7 +23,7 @@ from dqam.partition.lattice import Lattice
 from dqam.privacy.budget import Unit
 from dqam.shadows import UNIT, Shadows, cast
 from dqam.threads import cores, each_span, spans
-from dqam.walks import Gap, Walks
+from dqam.walks import AnyWalks
 
 Integers = NDArray[np.int64]
 
@@ -72,7 +72,7 @@ class Records:
     unit     whose trips `keep` limits; None where it has not been limited for any
     """
 
-    def __init__(self, walks: Walks, keep: NDArray[np.bool_] | None = None, unit: Unit | None = None) -> None:
+    def __init__(self, walks: AnyWalks, keep: NDArray[np.bool_] | None = None, unit: Unit | None = None) -> None:
         if len(walks) > MOST_TRIPS:
             raise InputError(f"At most {MOST_TRIPS:,} trips can be asked at once; split the data set.")
         self.walks = walks
@@ -173,7 +173,11 @@ class Engine(Protocol):
     def unit(self) -> Unit:
         """Whose trips it limits: of a person at most so many are added up."""
 
-    def add_up(self, grid: Grid, gap: Gap | None, wanted: Sequence[Wanted]) -> list[Integers]:
+    @property
+    def grid(self) -> Grid:
+        """Where it lays the trips."""
+
+    def add_up(self, wanted: Sequence[Wanted]) -> list[Integers]:
         """Each of the sums over all trips, in one scan."""
 
 
@@ -184,22 +188,16 @@ class Scanned:
     size of shadows is asked, their sums are taken in the same scan, for every cap that may be chosen.
     """
 
-    def __init__(self, engine: Engine, grid: Grid, queries: Integers, gap: Gap | None = None) -> None:
-        self._engine, self._grid, self._gap = engine, grid, gap
-        self.unit = engine.unit
+    def __init__(self, engine: Engine, queries: Integers) -> None:
+        self._engine, self.grid, self.unit = engine, engine.grid, engine.unit
         queries = queries.copy()
         self._known: list[tuple[Wanted, Integers]] = []
         self.scans = 0
-        side = 8 * max(grid.shape)
+        side = 8 * max(self.grid.shape)
         self._first: list[Wanted] = [
             *(("trips", ()), ("distinct", (queries,)), ("shares", ()), ("ends", ())),
             ("lengths", (np.arange(side + 1),)),
         ]
-
-    @property
-    def grid(self) -> Grid:
-        """Where the trips are laid."""
-        return self._grid
 
     def trips(self) -> Integers:
         """int64[1]: trips on the grid."""
@@ -254,7 +252,7 @@ class Scanned:
             if not any(known == name for known, _ in scan):
                 scan = [*scan, (name, arguments)]
         scan = scan or [(name, arguments)]
-        totals = self._engine.add_up(self._grid, self._gap, scan)
+        totals = self._engine.add_up(scan)
         self.scans += 1
         for wanted, total in zip(scan, totals, strict=True):
             total.flags.writeable = False
@@ -262,7 +260,7 @@ class Scanned:
         return self._get(name, *arguments)
 
 
-def add_up(walks: Iterable[Walks], wanted: Sequence[Wanted]) -> list[Integers] | None:
+def add_up(walks: Iterable[AnyWalks], wanted: Sequence[Wanted]) -> list[Integers] | None:
     """Each of the sums over all batches of walks; None if there are none. Every engine runs this on its parts."""
     totals: list[Integers] | None = None
     for batch in walks:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from dqam.lanes import LANES, filled, inverse_root, least, load, store
 from dqam.partition.lattice import Integers, Lattice, nearest_line
 from dqam.threads import cores, each_span, spans
-from dqam.walks import Walks
+from dqam.walks import AnyWalks
 
 UNIT = 2**16  # of a number of a shadow, in fixed point
 LARGEST = 2**22  # in units; a shadow with a larger number, or with one that is none, is the trip itself
@@ -50,7 +50,7 @@ class Shadows(NamedTuple):
     values: NDArray[np.int32]
 
 
-def cast(walks: Walks, longest: Integers, lattice: Lattice) -> Shadows:
+def cast(walks: AnyWalks, longest: Integers, lattice: Lattice) -> Shadows:
     """The shadow of the longest piece of each trip."""
     cells, pieces = walks.cells, walks.pieces
     east, north = (np.repeat(np.arange(len(lines) - 1), np.diff(lines)) for lines in (lattice.east, lattice.north))

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numba import njit
@@ -78,6 +78,33 @@ class Gap:
                 return cls(metres=1000 * value)
 
 
+class AnyWalks(Protocol):
+    """Walks of trips from cell to cell: one piece for each time a trip is on the grid, none if it never is."""
+
+    @property
+    def grid(self) -> Grid:
+        """Where they are laid."""
+
+    def __len__(self) -> int:
+        """The number of trips."""
+
+    @property
+    def visits(self) -> NDArray[np.int64]:
+        """int64[n + 1]: where each trip begins in `cells`."""
+
+    @property
+    def trips(self) -> NDArray[np.int64]:
+        """int64[n + 1]: where each trip begins in `pieces`."""
+
+    @property
+    def pieces(self) -> NDArray[np.int64]:
+        """int64[pieces + 1]: where each piece begins in `cells`."""
+
+    @property
+    def cells(self) -> NDArray[np.int32]:
+        """int32[visits]: row * columns + column of each visit, piece after piece."""
+
+
 class Tally(NamedTuple):
     """Crossings, starts and ends of walks. A straight run of crossings is noted only where it begins and ends.
 
@@ -98,7 +125,7 @@ class Tally(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Walks:
-    """The walks of trips. A trip has one piece for each time it is on the grid, none if it never is.
+    """The walks of trips, as their points have it.
 
     What they pass is worked out when it is first asked for, and `tally` does without the cells.
     """

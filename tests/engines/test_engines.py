@@ -21,7 +21,6 @@ import pytest
 import dqam
 from dqam import cities
 from dqam.engines.disk import Disk
-from dqam.engines.local import Local
 from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.mechanisms import MECHANISMS
@@ -135,19 +134,10 @@ def test_releases_are_the_same_after_two_scans(shuffled: Path, engine: Make, mec
 @pytest.mark.parametrize("mechanism", [name for name, row in MECHANISMS.items() if row.publishable])
 def test_no_mechanism_needs_a_third_scan(shuffled: Path, mechanism: str) -> None:
     plan = Plan.of(GRID, 4, mechanism)
-    records = Scanned(Local(dqam.read(shuffled)), GRID, plan.queries)
-    plan.release(Curator(records, Budget(4), SeededNoise(7)), "counted")
-    assert 1 <= records.scans <= 2
-
-
-def test_streaming_from_files_gives_the_same(shuffled: Path) -> None:
-    plan, keep = Plan.of(GRID, 1), Keep(Unit.trip(), "")
-    source = dqam.read(shuffled)
-    source.batch = 5_000
-    streamed = Scanned(Local(source), GRID, plan.queries)
-    with in_memory(shuffled)(plan, keep) as records:
-        np.testing.assert_array_equal(streamed.distinct(plan.queries), records.distinct(plan.queries))
-        np.testing.assert_array_equal(streamed.shares(), records.shares())
+    with records_of(plan, shuffled, Keep(plan.unit), "duckdb") as records:
+        assert isinstance(records, Scanned)
+        plan.release(Curator(records, Budget(4), SeededNoise(7)), "counted")
+        assert 1 <= records.scans <= 2
 
 
 def test_a_task_that_fails_changes_nothing(spark: Any, shuffled: Path, tmp_path: Path) -> None:
@@ -169,15 +159,15 @@ def test_a_task_that_fails_changes_nothing(spark: Any, shuffled: Path, tmp_path:
             os._exit(1)
 
     class Unsteady(Spark):
-        def _whole(self, scan: Any) -> Any:
-            trips = super()._whole(scan)
-            return trips.mapInArrow(fail_once, trips.schema)
+        def _first_scan(self, wanted: Any) -> Any:
+            found = super()._first_scan(wanted)
+            return found.mapInArrow(fail_once, found.schema)
 
     with (
-        Unsteady(dqam.read(spark.read.parquet(str(shuffled))), keep, parts=5) as unsteady,
+        Unsteady(dqam.read(spark.read.parquet(str(shuffled))), keep, GRID, parts=5) as unsteady,
         in_memory(shuffled)(plan, keep) as ours,
     ):
-        records = Scanned(unsteady, GRID, plan.queries)
+        records = Scanned(unsteady, plan.queries)
         np.testing.assert_array_equal(records.distinct(plan.queries), ours.distinct(plan.queries))
         np.testing.assert_array_equal(records.shares(), ours.shares())
     assert sorted(os.listdir(traces)) == ["1", "2"]
@@ -236,17 +226,17 @@ def test_parts_that_are_added_up_twice_are_found(spark: Any, shuffled: Path) -> 
     from dqam.engines.spark import Spark
 
     class Twice(Spark):
-        def _whole(self, scan: Any) -> Any:
-            return super()._whole(scan).union(super()._whole(scan))
+        def _first_scan(self, wanted: Any) -> Any:
+            return super()._first_scan(wanted).union(super()._first_scan(wanted))
 
     plan, source, keep = Plan.of(GRID, 1), dqam.read(spark.read.parquet(str(shuffled))), Keep(Unit.trip(), "")
-    with Twice(source, keep, parts=3) as twice, pytest.raises(InputError, match="some trips twice"):
-        Scanned(twice, GRID, plan.queries).trips()
-    with Spark(source, keep, parts=3) as engine:
-        records = Scanned(engine, GRID, plan.queries)
+    with Twice(source, keep, GRID, parts=3) as twice, pytest.raises(InputError, match="some trips twice"):
+        Scanned(twice, plan.queries).trips()
+    with Spark(source, keep, GRID, parts=3) as engine:
+        records = Scanned(engine, plan.queries)
         records.trips()
-        assert engine._trips is not None
-        engine._trips = engine._trips.union(engine._trips)
+        assert engine._whole is not None
+        engine._whole = engine._whole.union(engine._whole)
         with pytest.raises(InputError, match="some trips twice"):
             records.shadow_sizes(LATTICE, 3, CAPS)
 
@@ -289,11 +279,11 @@ def test_a_frame_that_changes_between_scans_is_found(spark: Any, shuffled: Path)
     names = trips.mapInArrow(draw, trips.withColumn("ride", functions.lit("")).schema)
     for frame, same in ((points, True), (points.join(names, ["uid", "tid"]), False)):
         columns = {"person": "", "trip": "tid" if same else "ride"}
-        engine = Spark(dqam.read(frame, columns=columns), Keep(plan.unit, ""))
-        records = Scanned(engine, GRID, plan.queries)
+        engine = Spark(dqam.read(frame, columns=columns), Keep(plan.unit, ""), GRID)
+        records = Scanned(engine, plan.queries)
         assert records.trips()[0] == TRIPS
-        assert engine._trips is not None
-        engine._trips.unpersist(blocking=True)
+        assert engine._whole is not None
+        engine._whole.unpersist(blocking=True)
         if same:
             records.shadow_sizes(LATTICE, 3, CAPS)
         else:
@@ -311,8 +301,11 @@ def test_an_error_in_one_part_is_not_lost_among_the_others(spark: Any, shuffled:
     first = points.first().tid
     bad = functions.when(points.tid == first, float("nan")).otherwise(points.lng)
     source, queries = dqam.read(points.withColumn("lng", bad)), Plan.of(GRID, 1).queries
-    with Spark(source, Keep(Unit.trip(), ""), parts=parts) as engine, pytest.raises(InputError, match="invalid coord"):
-        Scanned(engine, GRID, queries).trips()
+    with (
+        Spark(source, Keep(Unit.trip(), ""), GRID, parts=parts) as engine,
+        pytest.raises(InputError, match="invalid coord"),
+    ):
+        Scanned(engine, queries).trips()
 
 
 def test_ids_are_checked_where_they_divide(spark: Any, shuffled: Path, tmp_path: Path) -> None:
@@ -328,7 +321,7 @@ def test_ids_are_checked_where_they_divide(spark: Any, shuffled: Path, tmp_path:
 
     plan = Plan.of(GRID, 1)
     frame = spark.read.parquet(str(shuffled)).mapInArrow(later, schema)
-    records = Scanned(engine_of(frame, plan), GRID, plan.queries)
+    records = Scanned(engine_of(frame, plan), plan.queries)
     trace.touch()
     with pytest.raises(InputError, match="white space"):
         records.trips()
@@ -337,7 +330,7 @@ def test_ids_are_checked_where_they_divide(spark: Any, shuffled: Path, tmp_path:
 def engine_of(frame: Any, plan: Plan) -> Any:
     from dqam.engines.spark import Spark
 
-    return Spark(dqam.read(frame), Keep(plan.unit, ""))
+    return Spark(dqam.read(frame), Keep(plan.unit, ""), plan.grid)
 
 
 def test_points_that_are_dropped_do_not_keep_a_place(shuffled: Path, spark: Any, tmp_path: Path) -> None:
@@ -543,9 +536,11 @@ def test_names_of_columns_do_not_matter(shuffled: Path, tmp_path: Path, named: s
 
 def test_the_unit_is_that_of_the_engine(shuffled: Path) -> None:
     plan = Plan.of(GRID, 1, unit="person", max_trips=1)
-    streamed = Scanned(Local(dqam.read(shuffled)), GRID, plan.queries)
-    with pytest.raises(InputError, match="whose they are"):
-        Curator(streamed, Budget(1), SeededNoise(0), Unit.person(1))
+    with (
+        Disk(dqam.read(shuffled), Keep(Unit.trip()), GRID) as disk,
+        pytest.raises(InputError, match="whose they are"),
+    ):
+        Curator(Scanned(disk, plan.queries), Budget(1), SeededNoise(0), Unit.person(1))
     with (
         pytest.raises(InputError, match="kept for the unit"),
         records_of(plan, dqam.read(shuffled), Keep(Unit.trip())),
@@ -560,8 +555,8 @@ def test_the_unit_is_that_of_the_engine(shuffled: Path) -> None:
 
 def test_sorted_points_do_not_stay(shuffled: Path, tmp_path: Path) -> None:
     plan = Plan.of(GRID, 1)
-    with Disk(dqam.read(shuffled), Keep(plan.unit, ""), folder=str(tmp_path)) as disk:
-        Scanned(disk, GRID, plan.queries).trips()
+    with Disk(dqam.read(shuffled), Keep(plan.unit, ""), GRID, folder=str(tmp_path)) as disk:
+        Scanned(disk, plan.queries).trips()
         (folder,) = tmp_path.iterdir()
         assert folder.stat().st_mode & 0o077 == 0
     assert not list(tmp_path.iterdir())

@@ -6,8 +6,8 @@
    of a person are kept as there. It is the grouping that makes trips whole, whatever plan Spark chooses: a plain
    repartition may be taken out of a plan, or be read in pieces, and a trip would count twice.
 3. The trips of a part are added up with the same kernel as on one machine: in the first scan as they are read, and then
-   they are kept, a row for each part, for the next. Sums are added up in a tree. A task that fails is run again, and
-   counts once; which parts were added up is checked.
+   their steps are kept, a row for each part, for the next. Sums are added up in a tree. A task that fails is run again,
+   and counts once; which parts were added up is checked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dqam.engines.local import Progress, quiet
+from dqam.engines.progress import Progress, quiet
 from dqam.errors import EmptyError, InputError
 from dqam.grid import Grid
 from dqam.privacy.keeping import Keep, unknown
@@ -41,6 +41,7 @@ from dqam.sources.columns import Columns
 from dqam.sources.intake import offsets_of
 from dqam.sources.tables import ArrowTable, ParquetTable, open_path
 from dqam.sources.values import is_text
+from dqam.steps import Steps
 from dqam.trips import Trips
 from dqam.walks import Gap, walk
 
@@ -54,7 +55,7 @@ IDS = {"tinyint", "smallint", "int", "bigint", "string"}
 ROLES = ("person", "trip", "time", "lon", "lat")
 DIVIDED = "part int, points binary, error string"
 SUMS = "parts array<bigint>, marks array<bigint>, sums binary, error string"
-WHOLE = f"part int, trips binary, {SUMS}"
+WHOLE = f"steps binary, {SUMS}"
 MIXERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)  # odd, and otherwise any
 EVERY = 0.5  # seconds, the progress is looked at
 
@@ -69,22 +70,29 @@ class Found(NamedTuple):
 
 
 NOTHING = Found([], [], None)
-Scan = Callable[[int, Trips], Found]  # of one part
 
 
 class Spark:
     """A data frame with a point a row, on whatever cluster its session is of. Use it in a `with` block.
 
-    The first scan adds up trips where they are brought together, and the cluster keeps them for those that follow, on
-    its disks where memory is short. Each scan checks that no part was added up twice, and the second that the trips are
-    those of the first: a frame whose ids come out anew each time it is evaluated, and of which Spark has to evaluate a
-    lost part again, would have a trip in two parts.
+    The first scan adds up trips where they are brought together, and the cluster keeps their steps on `grid` for those
+    that follow, on its disks where memory is short. Each scan checks that no part was added up twice, and the second
+    that the trips are those of the first: a frame whose ids come out anew each time it is evaluated, and of which Spark
+    has to evaluate a lost part again, would have a trip in two parts.
     """
 
-    def __init__(self, source: Source, keep: Keep, parts: int | None = None, progress: Progress = quiet) -> None:
-        self.unit, self._progress, self._scans = keep.unit, progress, 0
-        self._source, self._keep = source, keep
-        self._trips: DataFrame | None = None  # a row of whole trips for each part, after the first scan
+    def __init__(
+        self,
+        source: Source,
+        keep: Keep,
+        grid: Grid,
+        gap: Gap | None = None,
+        parts: int | None = None,
+        progress: Progress = quiet,
+    ) -> None:
+        self.grid, self.unit, self._progress, self._scans = grid, keep.unit, progress, 0
+        self._source, self._keep, self._gap = source, keep, gap
+        self._whole: DataFrame | None = None  # a row for each part, after the first scan
         self._seen: dict[int, int] | None = None  # a mark of the trips of each part
         with _translated():
             points, count = _points(source)
@@ -99,35 +107,27 @@ class Spark:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._trips is not None:
-            self._trips.unpersist()
+        if self._whole is not None:
+            self._whole.unpersist()
 
-    def add_up(self, grid: Grid, gap: Gap | None, wanted: Sequence[Wanted]) -> list[Integers]:
+    def add_up(self, wanted: Sequence[Wanted]) -> list[Integers]:
         """One scan."""
         self._scans += 1
-
-        def scan(part: int, trips: Trips) -> Found:
-            try:
-                return Found([part], [_mark(trips)], add_up([walk(trips, grid, gap)], wanted))
-            except InputError as reason:
-                return NOTHING._replace(error=str(reason))
+        grid = self.grid
 
         def again(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             _keep_to_cores()
-            rows = ((row["part"], row["trips"], row["error"]) for batch in batches for row in batch.to_pylist())
-            found = (
-                scan(part, _unpacked(trips)) if trips else NOTHING._replace(error=why) for part, trips, why in rows
-            )
-            yield _record(_together(found))
+            rows = (row for batch in batches for row in batch.to_pylist())
+            yield _record(_together(_scanned(row, grid, wanted) for row in rows))
 
         def added(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield _record(_together(_found(row) for batch in batches for row in batch.to_pylist()))
 
         with _translated(), self._watched():
-            if self._trips is None:
-                each = self._trips = self._whole(scan).persist()
+            if self._whole is None:
+                each = self._whole = self._first_scan(wanted).persist()
             else:
-                each = self._trips.select("part", "trips", "error").mapInArrow(again, SUMS)
+                each = self._whole.select("steps", "parts", "marks", "error").mapInArrow(again, SUMS)
             tree = each.select(*Found._fields).repartition(math.isqrt(self._parts), "parts").mapInArrow(added, SUMS)
             found = _together(_found(row.asDict()) for row in tree.collect())
         if found.error is not None:
@@ -137,15 +137,15 @@ class Spark:
         self._check(found)
         return found.sums
 
-    def _whole(self, scan: Scan) -> DataFrame:
-        """The trips of each part that are kept, read and checked and chosen as on one machine, and what a scan finds in
-        them."""
-        keep, source = self._keep, self._source
+    def _first_scan(self, wanted: Sequence[Wanted]) -> DataFrame:
+        """What is found in the trips of each part that are kept, read and checked and chosen as on one machine; and
+        their steps."""
+        keep, source, grid, gap = self._keep, self._source, self.grid, self._gap
         crs, swap_axes, on_error = source.crs, source.swap_axes, source.on_error
 
         def read_part(rows: pa.Table) -> pa.Table:
             _keep_to_cores()
-            part, packed, found = rows.column("part")[0].as_py(), None, NOTHING
+            part, steps, found = rows.column("part")[0].as_py(), None, NOTHING
             try:
                 if error := next(filter(None, rows.column("error").to_pylist()), None):
                     raise InputError(error)
@@ -155,14 +155,16 @@ class Spark:
                 trips = _settled(Trips.concat(list(Source(table, columns, crs, swap_axes, on_error))))
                 kept = _only(trips, keep.mask(trips.persons, trips.ids))
                 if len(kept):
-                    found, packed = scan(part, kept), _packed(kept)
+                    walks = walk(kept, grid, gap)
+                    found = Found([part], [_mark(kept)], add_up([walks], wanted))
+                    noted = Steps.of(walks)
+                    steps = _saved({name: getattr(noted, name) for name in Steps.ARRAYS})
             except EmptyError:  # all points of this part were dropped
                 pass
             except InputError as reason:
-                found = NOTHING._replace(error=str(reason))
+                steps, found = None, NOTHING._replace(error=str(reason))
             record = _record(found)
-            ours = pa.array([part], pa.int32()), pa.array([packed], pa.binary())
-            return pa.table([*ours, *record.columns], ["part", "trips", *record.schema.names])
+            return pa.table([pa.array([steps], pa.binary()), *record.columns], ["steps", *record.schema.names])
 
         return self._divided.repartition(self._parts, "part").groupBy("part").applyInArrow(read_part, WHOLE)
 
@@ -334,17 +336,6 @@ def _only(trips: Trips, keep: NDArray[np.bool_] | None) -> Trips:
     return Trips(trips.x[points], trips.y[points], offsets, trips.time[points], crs=trips.crs)
 
 
-def _packed(trips: Trips) -> bytes:
-    return _saved(
-        {"x": trips.x, "y": trips.y, "offsets": trips.offsets, "time": trips.time, "crs": np.array(trips.crs)}
-    )
-
-
-def _unpacked(trips: bytes) -> Trips:
-    with np.load(io.BytesIO(trips)) as arrays:
-        return Trips(arrays["x"], arrays["y"], arrays["offsets"], arrays["time"], crs=str(arrays["crs"]))
-
-
 def _mark(trips: Trips) -> int:
     """A mark of some trips, in any order: others, or their points cut otherwise, have another but for great chance."""
     assert trips.time is not None
@@ -376,6 +367,15 @@ def _found(row: dict[str, Any]) -> Found:
     if row["sums"] is not None:
         with np.load(io.BytesIO(row["sums"])) as arrays:
             sums = [arrays[name] for name in arrays.files]
+    return Found(row["parts"], row["marks"], sums, row["error"])
+
+
+def _scanned(row: dict[str, Any], grid: Grid, wanted: Sequence[Wanted]) -> Found:
+    """What another scan finds in a part, by its row of the first."""
+    sums = None
+    if row["steps"] is not None:
+        with np.load(io.BytesIO(row["steps"])) as arrays:
+            sums = add_up([Steps(grid, *(arrays[name] for name in Steps.ARRAYS))], wanted)
     return Found(row["parts"], row["marks"], sums, row["error"])
 
 

@@ -247,6 +247,7 @@ def _exact_total(records: Records, noise: SeededNoise, epsilon: Fraction) -> Any
 
 
 def _visits_as_distinct(records: Records, noise: SeededNoise, epsilon: Fraction) -> Any:
+    assert isinstance(records.walks, Walks)
     answers = SpatialHistogram.of(records.walks).answers(np.array([[4, 0, 8, 8]]))
     return noise.laplace(answers, 1 / epsilon)
 
