@@ -248,6 +248,31 @@ def test_nothing_stays_when_the_command_is_ended(tmp_path: Path) -> None:
         assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_falls_into_a_callback_is_not_lost(ending: signal.Signals) -> None:
+    """Python drops what is raised there, and goes on."""
+    program = f"""
+import os, time, weakref
+from dqam.cli import heed_signals
+class Thing: pass
+heed_signals()
+thing = Thing()
+falls_in = weakref.ref(thing, lambda _: os.kill(os.getpid(), {int(ending)}))
+try:
+    del thing
+    print("dropped")
+    time.sleep(20)
+    print("went on")
+finally:
+    print("unwound")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, preexec_fn=listen_to_signals
+    )
+    assert done.stdout.split() == ["dropped", "unwound"]
+    assert done.returncode in (128 + ending, -ending)
+
+
 def test_nohup_is_heard(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from dqam.cli import main; main()", "generate", "city", "-n", "60000"]
     process = subprocess.Popen(

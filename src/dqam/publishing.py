@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dqam.engines.disk import Disk
-from dqam.engines.progress import Progress, quiet
 from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.histogram import SpatialHistogram
@@ -34,6 +33,7 @@ from dqam.privacy.curator import Curator
 from dqam.privacy.keeping import Keep
 from dqam.privacy.ledger import Ledger, Spent
 from dqam.privacy.noise import OpenDPNoise
+from dqam.progress import Progress, bar, quiet, watching
 from dqam.records import MOST_TRIPS, AnyRecords, Engine, Records, Scanned
 from dqam.rectangles import Snapped, random_rectangles, snap
 from dqam.release.release import Provenance, Release, check_crs
@@ -66,6 +66,7 @@ def publish(
     ledger: Ledger | str | os.PathLike[str] | None = None,
     engine: str = "local",
     memory: int = MEMORY,
+    progress: bool = False,
 ) -> Release:
     """Spend `epsilon` of a data set's budget and make a release that anyone may have.
 
@@ -85,6 +86,7 @@ def publish(
 
     engine     "local" has all trips in memory; "duckdb" sorts points on disk; "spark" has a cluster count
     memory     bytes, about, that "duckdb" may take
+    progress   whether to show how far reading and scans are, in a terminal or a notebook
 
     The budget is recorded as spent before noise is drawn, and stays so whatever happens then. More than is left is
     refused with a `dqam.privacy.budget.BudgetError`, and nothing is spent.
@@ -104,7 +106,7 @@ def publish(
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     book.check(name, plan.epsilon, plan.unit, total)
     keep = Keep.of(plan.unit, OpenDPNoise().generator())
-    with records_of(plan, trips, keep, engine, memory) as records:
+    with records_of(plan, trips, keep, engine, memory, bar if progress else quiet) as records:
         release, spent = carry_out(plan, records, keep, name, book, total)
     book.saved(spent.id)
     return release
@@ -140,12 +142,8 @@ def records_of(
         with Disk(source, keep, plan.grid, plan.gap, memory, progress=progress) as sorted_points:
             yield _scanned(sorted_points, plan)
         return
-    with progress(f"Reading {source.name}") as show:
-        batches = []
-        for batch in source:
-            batches.append(batch)
-            show(source.progress)
-    whole = Trips.concat(batches)
+    with watching(progress, f"Reading {source.name}", lambda: source.progress):
+        whole = Trips.concat(list(source))
     (walks,) = lay([whole], plan.grid, plan.gap, source.name)
     yield Records(walks, keep.mask(whole.persons, whole.ids), plan.unit)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from dqam.progress import Show, bar, watching
 
 if TYPE_CHECKING:
     from dqam.sources import Source
@@ -27,28 +28,15 @@ def plain(error: Exception | str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in str(error)).replace("[", r"\[")
 
 
-@contextmanager
-def progress_of(what: str) -> Iterator[Callable[[float], None]]:
-    """A progress bar on standard error; call what it gives with the share done, 0 to 1."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=words, transient=True, disable=not words.is_terminal) as progress:
-        task = progress.add_task(what, total=1.0)
-        yield lambda share: progress.update(task, completed=share)
+def progress_of(what: str) -> AbstractContextManager[Show]:
+    """A progress bar, beside which words may be printed."""
+    return bar(what, words)
 
 
 def watched(source: Source, what: str) -> Iterator[Trips]:
     """The batches of `source`, with a progress bar."""
-    with progress_of(what) as show:
-        for trips in source:
-            yield trips
-            show(source.progress)
+    with watching(progress_of, what, lambda: source.progress):
+        yield from source
 
 
 def json_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,10 +21,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dqam.engines.progress import Progress, quiet
 from dqam.errors import EmptyError, InputError
 from dqam.grid import Grid
 from dqam.privacy.keeping import Keep
+from dqam.progress import Progress, Show, quiet
 from dqam.records import Integers, Wanted, add_up
 from dqam.sources import Source, regrouped
 from dqam.sources.points import gather
@@ -34,8 +34,8 @@ from dqam.walks import AnyWalks, Gap, lay
 
 T = TypeVar("T")
 
-OWN = 520 << 20  # bytes that this process needs beside DuckDB
-LEAST = 200 << 20
+OWN = 640 << 20  # bytes that this process needs beside DuckDB
+LEAST = 160 << 20
 BATCH = 1 << 18  # points
 
 
@@ -107,7 +107,7 @@ class Disk:
                 yield Steps(self.grid, *(np.load(file) for _ in Steps.ARRAYS))
                 show(file.tell() / size)
 
-    def _scanning(self) -> AbstractContextManager[Callable[[float], None]]:
+    def _scanning(self) -> AbstractContextManager[Show]:
         return self._progress(f"Scan {self._scans} of {self._source.name}")
 
     def _trips(self) -> Iterator[Trips]:

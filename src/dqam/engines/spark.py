@@ -19,8 +19,8 @@ import re
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
@@ -31,10 +31,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dqam.engines.progress import Progress, quiet
 from dqam.errors import EmptyError, InputError
 from dqam.grid import Grid
 from dqam.privacy.keeping import Keep, unknown
+from dqam.progress import EVERY, Progress, Show, quiet
 from dqam.records import Integers, Wanted, add_up, together
 from dqam.sources import Source
 from dqam.sources.columns import Columns
@@ -57,7 +57,6 @@ DIVIDED = "part int, points binary, error string"
 SUMS = "parts array<bigint>, marks array<bigint>, sums binary, error string"
 WHOLE = f"steps binary, {SUMS}"
 MIXERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)  # odd, and otherwise any
-EVERY = 0.5  # seconds, the progress is looked at
 
 
 class Found(NamedTuple):
@@ -181,19 +180,20 @@ class Spark:
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        """A progress bar for what Spark does in the block."""
-        with self._progress(f"Scan {self._scans} by Spark") as show:
-            if self._tracker is None:
+        """A progress bar for each step of what Spark does in the block; it alone knows how many there will be."""
+        what = f"Scan {self._scans} by Spark"
+        if self._tracker is None:
+            with self._progress(what):
                 yield
-                return
-            done, before = Event(), set(self._tracker.getActiveJobsIds())
-            watcher = Thread(target=_watch, args=(self._tracker, before, show, done), daemon=True)
-            watcher.start()
-            try:
-                yield
-            finally:
-                done.set()
-                watcher.join()
+            return
+        done, before = Event(), set(self._tracker.getActiveJobsIds())
+        watcher = Thread(target=_watch, args=(self._tracker, before, self._progress, what, done), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
 
 
 def frame_of(path: str | os.PathLike[str]) -> DataFrame:
@@ -388,16 +388,22 @@ def _together(some: Iterable[Found]) -> Found:
     return Found(parts, marks, sums, error)
 
 
-def _watch(tracker: Any, before: set[int], show: Callable[[float], None], done: Event) -> None:
-    """Show the share of tasks that have ended, until it is all done."""
-    jobs: set[int] = set()
-    while not done.wait(EVERY):
-        jobs |= set(tracker.getActiveJobsIds()) - before
-        found = [
-            tracker.getStageInfo(stage) for job in jobs if (of := tracker.getJobInfo(job)) for stage in of.stageIds
-        ]
-        stages = [stage for stage in found if stage]
-        show(sum(stage.numCompletedTasks for stage in stages) / max(1, sum(stage.numTasks for stage in stages)))
+def _watch(tracker: Any, before: set[int], progress: Progress, what: str, done: Event) -> None:
+    """Show the share of tasks that have ended, of one stage after the other, until all is done."""
+    jobs, latest, step = set[int](), -1, 0
+    with ExitStack() as bars:
+        show: Show = bars.enter_context(progress(what))
+        while not done.wait(EVERY):
+            jobs |= set(tracker.getActiveJobsIds()) - before
+            known = [job for number in jobs if (job := tracker.getJobInfo(number))]
+            stages = [stage for job in known for each in job.stageIds if (stage := tracker.getStageInfo(each))]
+            for stage in sorted(stages, key=lambda stage: stage.stageId):
+                if stage.numActiveTasks and stage.stageId > latest:
+                    latest, step = stage.stageId, step + 1
+                    bars.close()
+                    show = bars.enter_context(progress(f"{what}, step {step}"))
+                if stage.stageId == latest:
+                    show(stage.numCompletedTasks / max(1, stage.numTasks))
 
 
 @contextmanager

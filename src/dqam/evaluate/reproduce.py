@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -18,9 +17,9 @@ from dqam.evaluate.protocol import DISTINCT, PAPER, Row, Task, deciding_code
 from dqam.evaluate.results import Results, save_csv
 from dqam.evaluate.runner import Parts, Place, chunked, run_all
 from dqam.files import replacing
+from dqam.progress import Progress, quiet
 
 CURVES = ("size", "queries", "resolution", "kld")
-Progress = Callable[[str], AbstractContextManager[Callable[[float], None]]]
 
 
 class StoppedError(Exception):
@@ -33,7 +32,7 @@ def reproduce(
     only: Sequence[str] = (),
     data: Path | None = None,
     processes: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = quiet,
     say: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Run what is missing in `output`, draw, and give the path of the page.
@@ -65,8 +64,8 @@ def reproduce(
         if missing:
             kept = f", {len(wanted) - len(missing):,} are there from before" if len(missing) < len(wanted) else ""
             say(f"{len(missing):,} runs to do{kept}.")
-            places = _places(missing, pair, settings.seed, output / "trips", code, progress or _silent)
-            _run(missing, places, processes, parts, rows, progress or _silent)
+            places = _places(missing, pair, settings.seed, output / "trips", code, progress)
+            _run(missing, places, processes, parts, rows, progress)
         complete = [name for name in FIGURES if all(keys[task] in rows for task in plan.tasks(name))]
         return _write(output, plan, pair, Results(rows.values()), complete, settings, code)
     except KeyboardInterrupt:
@@ -137,10 +136,6 @@ def _run(
 
         run_all(chunked([task for task in tasks if not task.alone], places), processes, keep)
         run_all(chunked([task for task in tasks if task.alone], places), 1, keep)
-
-
-def _silent(_: str) -> AbstractContextManager[Callable[[float], None]]:
-    return nullcontext(lambda share: None)
 
 
 def _write(

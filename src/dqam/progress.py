@@ -1,0 +1,61 @@
+"""How far long work is, for those who wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Show = Callable[[float], None]  # is told the share that is done, 0 to 1
+Progress = Callable[[str], AbstractContextManager[Show]]  # is told what the work is
+
+EVERY = 0.2  # seconds, work is looked at
+
+
+def quiet(what: str) -> AbstractContextManager[Show]:
+    """Shows nothing."""
+    return nullcontext(lambda share: None)
+
+
+@contextmanager
+def bar(what: str, console: Console | None = None) -> Iterator[Show]:
+    """A bar on standard error, if that is a terminal or a notebook; it goes away with the block."""
+    from rich import progress
+    from rich.console import Console
+
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.TextColumn("{task.percentage:>3.0f} %"),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left"),
+        progress.TimeRemainingColumn(),
+    )
+    console = console or Console(stderr=True)
+    seen = console.is_terminal or console.is_jupyter
+    with progress.Progress(*columns, console=console, transient=True, disable=not seen) as shown:
+        task = shown.add_task(what.replace("[", r"\["), total=1.0)
+        yield lambda share: shown.update(task, completed=share)
+
+
+@contextmanager
+def watching(progress: Progress, what: str, share: Callable[[], float]) -> Iterator[None]:
+    """Look at the share that is done, and show it, as long as the block runs."""
+    with progress(what) as show:
+        done = Event()
+
+        def look() -> None:
+            while not done.wait(EVERY):
+                show(share())
+
+        watcher = Thread(target=look, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()

@@ -1,0 +1,65 @@
+"""Bars move while there is work."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dqam import cities
+from dqam.grid import Grid
+from dqam.privacy.keeping import Keep
+from dqam.progress import bar, watching
+from dqam.publishing import Plan, publish, records_of
+
+
+class Noted:
+    """What was shown, by name."""
+
+    def __init__(self) -> None:
+        self.shares: dict[str, list[float]] = {}
+
+    @contextmanager
+    def __call__(self, what: str) -> Iterator[Callable[[float], None]]:
+        yield self.shares.setdefault(what, []).append
+
+
+def test_work_that_gives_nothing_for_a_while_is_looked_at() -> None:
+    noted, done = Noted(), [0.0]
+    with watching(noted, "Work", lambda: done[0]):
+        for share in (0.25, 0.5, 1.0):
+            done[0] = share
+            time.sleep(0.5)
+    seen = noted.shares["Work"]
+    assert set(seen) == {0.25, 0.5, 1.0}
+    assert seen == sorted(seen)
+
+
+@pytest.mark.parametrize(
+    ("engine", "bars"),
+    [
+        ("local", ["Reading points.parquet"]),
+        ("duckdb", ["Reading points.parquet", "Sorting points.parquet"]),
+    ],
+)
+def test_engines_tell_how_far_they_are(tmp_path: Path, engine: str, bars: list[str]) -> None:
+    path = tmp_path / "points.parquet"
+    cities.write_parquet(cities.city_trips(500, 0), path, 500)
+    plan, noted = Plan.of(Grid.over(cities.BOUNDS, 4), 1), Noted()
+    with records_of(plan, path, Keep(plan.unit), engine, progress=noted) as records:
+        records.flux(np.zeros(plan.grid.rows * plan.grid.columns, np.int64), np.ones(1, np.int64), 9)
+    scans = [] if engine == "local" else ["Scan 1 of points.parquet", "Scan 2 of points.parquet"]
+    assert list(noted.shares) == bars + scans
+    for scan in scans:
+        assert noted.shares[scan][-1] == 1
+        assert noted.shares[scan] == sorted(noted.shares[scan])
+
+
+def test_nothing_is_shown_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    trips = next(cities.city_trips(200, 0))
+    publish(trips, Grid.over(cities.BOUNDS, 4), 1, dataset="unseen", progress=True)
+    with bar("[Work]") as show:
+        show(0.5)
+    assert capsys.readouterr() == ("", "")
