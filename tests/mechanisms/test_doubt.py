@@ -39,6 +39,21 @@ def test_nine_in_ten_intervals_hold_the_truth(trips: int, epsilon: str) -> None:
     assert 0.8 <= np.mean(held) <= 1.0
 
 
+@pytest.mark.parametrize("epsilon", ["0.3", "1", "4"])
+def test_the_number_of_trips_is_as_doubtful_as_its_noise(epsilon: str) -> None:
+    """Of the whole map nothing but noise is in doubt, and that of its scale is known, not drawn."""
+    kept = city(3000, resolution=6)
+    whole = np.array([[0, 0, *kept.walks.grid.shape]])
+    off, noises = [], []
+    for seed in range(30):
+        made = doubted(kept, epsilon, seed)
+        assert made.lattice is not None
+        np.testing.assert_allclose(made.deviations(whole), made.noise)
+        off.append(made.histogram.total - kept.trips()[0])
+        noises.append(made.noise)
+    assert 0.7 < np.std(off) / np.mean(noises) < 1.4
+
+
 def test_they_are_not_simply_wide() -> None:
     kept = city(4000, resolution=6)
     fresh = random_rectangles(kept.walks.grid, 800, np.random.default_rng(9))

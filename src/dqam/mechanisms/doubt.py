@@ -60,10 +60,13 @@ class Doubt:
         """The standard deviation of the answer to each rectangle."""
         total = max(float(self.histogram.total), 1e-9)
         share = np.clip(self.histogram.answers(rectangles) / total, 0, 1)
-        if self.lattice is None or self._corners is None:
-            noise = (share * self.noise) ** 2
-        else:
-            noise = np.square(self.lattice.answers_by(self._corners, rectangles)).mean(axis=0)
+        noise = (share * self.noise) ** 2
+        if self.lattice is not None and self._corners is not None:
+            rows, columns = self.histogram.faces.shape
+            moved, all_trips = (
+                self.lattice.answers_by(self._corners, some) for some in (rectangles, np.array([[0, 0, rows, columns]]))
+            )
+            noise += np.square(moved - share * all_trips).mean(axis=0)  # beside what the number of trips moves
         model = self.model * np.sqrt(np.minimum(1.0, np.minimum(share / LOW, (1 - share) / HIGH)))
         deviations: Floats = np.sqrt(noise + model**2)
         return deviations
