@@ -14,7 +14,7 @@ import numpy as np
 from rich.table import Table
 
 from dqam.cli.options import OVERWRITE, PATH, reads_trips, refuse_to_replace
-from dqam.cli.terminal import answers, json_option, plain, print_json, progress_of, say_notes, words
+from dqam.cli.terminal import answers, itself, json_option, plain, print_json, progress_of, say_notes, words
 from dqam.errors import InputError
 from dqam.files import writable
 from dqam.grid import Grid, is_degrees
@@ -152,9 +152,9 @@ def publish(
         markup=False,
         soft_wrap=True,
     )
-    spelled = " ".join(f"{side:g}" for side in _middle(grid))
+    spelled, us = " ".join(f"{side:g}" for side in _middle(grid)), itself()
     words.print(
-        f"Next: dqam query {output} --bounds {spelled}, dqam report {output}, dqam serve {output}",
+        f"Next: {us} query {output} --bounds {spelled}, {us} report {output}, {us} serve {output}",
         markup=False,
         soft_wrap=True,
     )

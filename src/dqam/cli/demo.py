@@ -11,7 +11,7 @@ from rich.table import Table
 
 from dqam import maps
 from dqam.cli.options import PATH, seed_option
-from dqam.cli.terminal import answers, plain, progress_of, words
+from dqam.cli.terminal import answers, itself, plain, progress_of, words
 from dqam.errors import InputError
 from dqam.files import replacing
 from dqam.grid import Grid
@@ -101,6 +101,7 @@ def demo(output: Path, trips: int, seed: int) -> None:
     for label, path in (("picture", picture), ("report", page), ("release", saved), ("trips", file)):
         if path.exists():
             answers.print(f"{label:>8}: {path}", markup=False, soft_wrap=True)
-    answers.print(f"Next: dqam serve {saved}    and draw a rectangle in the browser", markup=False, soft_wrap=True)
+    then = f"Next: {itself()} serve {saved}    and draw a rectangle in the browser"
+    answers.print(then, markup=False, soft_wrap=True)
     if not drawn:
         words.print("No picture was drawn: that needs matplotlib (pip install 'dqam[plot]').", markup=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dqam.cli.options import PATH, Command, seed_option, with_options
-from dqam.cli.terminal import answers, json_option, print_json, progress_of, words
+from dqam.cli.terminal import answers, itself, json_option, print_json, progress_of, words
 from dqam.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def save_trips(
         return
     spelled = " ".join(f"{side:.6f}" for side in bounds)
     answers.print(f"{path}: {total:,} trips, {points:,} points", markup=False)
-    words.print(f"Next: dqam inspect {path} --bounds {spelled}", markup=False, soft_wrap=True)
+    words.print(f"Next: {itself()} inspect {path} --bounds {spelled}", markup=False, soft_wrap=True)
 
 
 @generate.command()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,6 +29,12 @@ answers = Console(highlight=False)
 def plain(error: Exception | str) -> str:
     """The words, with nothing in them taken as markup or by the terminal."""
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in str(error)).replace("[", r"\[")
+
+
+def itself() -> str:
+    """The command as its user would call it again: by its path, where the shell does not find its name."""
+    called = Path(sys.argv[0])
+    return "dqam" if shutil.which("dqam") or called.name != "dqam" else str(called)
 
 
 def progress_of(what: str) -> AbstractContextManager[Show]:
