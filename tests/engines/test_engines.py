@@ -560,3 +560,18 @@ def test_sorted_points_do_not_stay(shuffled: Path, tmp_path: Path) -> None:
         (folder,) = tmp_path.iterdir()
         assert folder.stat().st_mode & 0o077 == 0
     assert not list(tmp_path.iterdir())
+
+
+def test_a_disk_that_is_full_in_the_end_is_said(shuffled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What DuckDB has sorted still has to be noted; where that fails nothing is taken for the first scan."""
+    plan = Plan.of(GRID, 1)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with Disk(dqam.read(shuffled), Keep(plan.unit, ""), GRID) as disk:
+        with monkeypatch.context() as patched:
+            patched.setattr(np, "save", full)
+            with pytest.raises(InputError, match=r"no room to sort .*No space left.* set TMPDIR"):
+                Scanned(disk, plan.queries).trips()
+        assert disk._steps is None
