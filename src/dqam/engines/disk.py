@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -82,15 +82,16 @@ class Disk:
     def add_up(self, wanted: Sequence[Wanted]) -> list[Integers]:
         """One scan."""
         self._scans += 1
-        totals = add_up(self._first_scan() if self._steps is None else self._next_scan(self._steps), wanted)
+        with closing(self._first_scan() if self._steps is None else self._next_scan(self._steps)) as walks:
+            totals = add_up(walks, wanted)
         if totals is None:
             raise InputError(f"{self._source.name} has no trips.")
         return totals
 
-    def _first_scan(self) -> Iterator[AnyWalks]:
+    def _first_scan(self) -> Generator[AnyWalks]:
         """All walks, from the points."""
         path = self._folder / "steps"
-        with path.open("xb") as file:
+        with path.open("wb") as file:
             for walks in lay(self._trips(), self.grid, self._gap, self._source.name):
                 yield walks
                 steps = Steps.of(walks)
@@ -99,7 +100,7 @@ class Disk:
                         np.save(file, getattr(steps, name))
         self._steps = path
 
-    def _next_scan(self, path: Path) -> Iterator[AnyWalks]:
+    def _next_scan(self, path: Path) -> Generator[AnyWalks]:
         """The same, from their steps."""
         size = path.stat().st_size
         with path.open("rb") as file, self._scanning() as show:
@@ -139,7 +140,7 @@ class Disk:
                 for part in parts:
                     yield part
                     done += part.num_rows
-                    show(done / rows)
+                    show(done / max(1, rows))
         base_path.unlink()
 
     def _load(self, base: duckdb.DuckDBPyConnection) -> list[str]:

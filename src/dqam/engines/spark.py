@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from dqam.errors import EmptyError, InputError
 from dqam.grid import Grid
 from dqam.privacy.keeping import Keep, unknown
-from dqam.progress import EVERY, Progress, Show, quiet
+from dqam.progress import Progress, Show, quiet
 from dqam.records import Integers, Wanted, add_up, together
 from dqam.sources import Source
 from dqam.sources.columns import Columns
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 HELD = 1 << 20  # points that a task holds while it divides them
 LEAST, PART = 1 << 14, 1 << 20  # points, about, that a part has
 SPREAD = 12  # parts for each core, where there are points enough, so that all have work to the end
+EVERY = 0.5  # seconds, Spark is asked how far it is
 IDS = {"tinyint", "smallint", "int", "bigint", "string"}
 ROLES = ("person", "trip", "time", "lon", "lat")
 DIVIDED = "part int, points binary, error string"
