@@ -213,3 +213,24 @@ def test_bad_geoparquet_metadata(tmp_path: Path) -> None:
     pq.write_table(table.replace_schema_metadata({"geo": wrong}), tmp_path / "x")
     refused(tmp_path / "x", "coordinate reference system {'type': '?'} is not known", "--source-crs")
     assert read(tmp_path / "x", crs="EPSG:4326").trips().points == 2
+
+
+@pytest.mark.parametrize("batch", [2, 1 << 20])
+def test_a_row_of_a_folder_is_named_by_its_file(tmp_path: Path, batch: int) -> None:
+    folder = tmp_path / "row 9"
+    folder.mkdir()
+    times = pd.date_range("2024-01-01", periods=5, freq="s")
+    points = pd.DataFrame({"tid": ["a", "a", "a", "b", "b"], "datetime": times, "lng": 1.0, "lat": 2.0})
+    for spoilt, place, says in (
+        (
+            points.assign(lng=[1, 1, 1, np.nan, 1]),
+            "row 9: 1 of 15 points have invalid coordinates, first row 4",
+            " (lon",
+        ),
+        (points.assign(datetime=times.where(np.arange(5) != 0)), "row 9: row 1", " has no time"),
+        (points.assign(tid=["a", "a", "a", "b", None]), "row 9: row 5", " has no tid"),
+    ):
+        for name, rows in (("a", points), ("b", spoilt), ("c", points)):
+            rows.to_parquet(folder / f"{name}.parquet")
+        refused(folder, f"{place} of b.parquet{says}", batch=batch)
+    refused(folder / "b.parquet", "b.parquet: row 5 has no tid")

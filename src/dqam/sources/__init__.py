@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -133,7 +135,7 @@ class Source:
         ):
             raise InputError(f"{self.name} is not a table with a point a row; use the engine 'local'.")
         intake = self._intake = self._new_intake()
-        with translated(self.name):
+        with self._explained():
             for rows, _ in clean_points(self._table, columns, intake, self.batch):
                 yield rows
 
@@ -158,11 +160,11 @@ class Source:
     def __iter__(self) -> Iterator[Trips]:
         intake = self._intake = self._new_intake()
         trips = 0
-        with translated(self.name):  # text in Parquet, for one, is not checked before it is used
+        with self._explained():
             for batch in regrouped(self._pieces(intake), self.batch):
                 trips += len(batch)
                 yield _read_only(batch)
-        intake.finish()
+            intake.finish()
         if not trips:
             left_out = ", ".join(f"{count:,} {reason}" for reason, count in intake.dropped.items())
             reason = f"all were dropped: {left_out}" if left_out else "it has no rows"
@@ -172,6 +174,20 @@ class Source:
     def trips(self) -> Trips:
         """All trips at once."""
         return _read_only(Trips.concat(list(self)))
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """What is wrong with the source, in a sentence, and in which of its files."""
+        try:
+            with translated(self.name):  # text in Parquet, for one, is not checked before it is used
+                yield
+        except InputError as error:
+            if isinstance(self._table, Trips):
+                raise
+            words, place = str(error), self._table.place
+            named = len(self.name) if words.startswith(self.name) else 0  # rows are counted through all files
+            told = re.sub(r"\brow ([\d,]+)", lambda row: place(int(row[1].replace(",", ""))), words[named:], count=1)
+            raise type(error)(words[:named] + told) from None
 
     def _new_intake(self) -> Intake:
         return Intake(self.name, self.crs, self.on_error, self.swap_axes)

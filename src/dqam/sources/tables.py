@@ -83,6 +83,10 @@ class Table:
         """The same table in memory, if reading it once is better than reading it twice."""
         return self
 
+    def place(self, row: int) -> str:
+        """Where a row is, for people; the first one is 1."""
+        return f"row {row:,}"
+
     def crs(self, column: str) -> str | None:
         """The CRS that the table declares for a geometry column."""
         return None
@@ -265,6 +269,13 @@ class ParquetTable(Table):
             with pyarrow.parquet.ParquetFile(where, buffer_size=1 << 22, pre_buffer=False) as file:
                 for batch in file.iter_batches(rows, columns=columns):
                     yield batch.select(columns).cast(pa.schema([self._data.schema.field(name) for name in columns]))
+
+    def place(self, row: int) -> str:
+        ends = np.cumsum([file.num_rows for file in self._files])
+        file = int(np.searchsorted(ends, row))
+        if len(ends) == 1 or file == len(ends):
+            return super().place(row)
+        return f"row {row - int(ends[file]) + self._files[file].num_rows:,} of {self.paths[file].name}"
 
     def crs(self, column: str) -> str | None:
         return declared_crs(self._data.schema, column)
