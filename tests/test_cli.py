@@ -249,28 +249,39 @@ def test_nothing_stays_when_the_command_is_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_that_falls_into_a_callback_is_not_lost(ending: signal.Signals) -> None:
-    """Python drops what is raised there, and goes on."""
+@pytest.mark.parametrize(
+    "then", ["time.sleep(20)", "write_whole('map', b'', overwrite=False)", "write_whole('map', b'')"]
+)
+def test_a_signal_that_falls_into_a_callback_is_not_lost(tmp_path: Path, ending: signal.Signals, then: str) -> None:
+    """Python drops what is raised there, and goes on; but not for long, and no file is written."""
     program = f"""
 import os, time, weakref
-from dqam.cli import heed_signals
+from dqam.files import write_whole
+from dqam.stopping import heed
 class Thing: pass
-heed_signals()
+heed()
 thing = Thing()
 falls_in = weakref.ref(thing, lambda _: os.kill(os.getpid(), {int(ending)}))
 try:
     del thing
     print("dropped")
-    time.sleep(20)
+    {then}
     print("went on")
 finally:
+    os.kill(os.getpid(), {int(ending)})
     print("unwound")
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, preexec_fn=listen_to_signals
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=listen_to_signals,
+        cwd=tmp_path,
     )
-    assert done.stdout.split() == ["dropped", "unwound"]
+    assert done.stdout.split() == ["dropped", "unwound"], done.stderr
     assert done.returncode in (128 + ending, -ending)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nohup_is_heard(tmp_path: Path) -> None:

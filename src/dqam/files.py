@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from dqam import stopping
 from dqam.errors import InputError
 
 
@@ -34,6 +35,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
+        stopping.check()
         os.replace(temporary, target)
     except OSError as error:
         raise InputError(f"{target} can not be written ({error.strerror or error}); choose another place.") from error
@@ -65,6 +67,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes, overwrite: bool = 
         except OSError as error:
             raise InputError(f"{target} can not be written ({error.strerror}); choose another place.") from error
         whole = f"/proc/self/fd/{unnamed}"
+        stopping.check()
         if not overwrite:
             os.link(whole, target, src_dir_fd=unnamed)  # with it links are followed
             return

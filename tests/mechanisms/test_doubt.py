@@ -43,7 +43,7 @@ def test_nine_in_ten_intervals_hold_the_truth(trips: int, epsilon: str) -> None:
 def test_the_number_of_trips_is_as_doubtful_as_its_noise(epsilon: str) -> None:
     """Of the whole map nothing but noise is in doubt, and that of its scale is known, not drawn."""
     kept = city(3000, resolution=6)
-    whole = np.array([[0, 0, *kept.walks.grid.shape]])
+    whole = np.array([[0, 0, 64, 64]])
     off, noises = [], []
     for seed in range(30):
         made = doubted(kept, epsilon, seed)
@@ -52,6 +52,14 @@ def test_the_number_of_trips_is_as_doubtful_as_its_noise(epsilon: str) -> None:
         off.append(made.histogram.total - kept.trips()[0])
         noises.append(made.noise)
     assert 0.7 < np.std(off) / np.mean(noises) < 1.4
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(16, 64), (64, 16), (1, 64)])
+def test_so_it_is_where_the_grid_is_no_square(rows: int, columns: int) -> None:
+    kept = strolls(4000, unit_square(rows, columns))
+    made = doubted(kept, "4", 0)
+    assert made.lattice is not None
+    np.testing.assert_allclose(made.deviations(np.array([[0, 0, columns, rows]])), made.noise)
 
 
 def test_they_are_not_simply_wide() -> None:

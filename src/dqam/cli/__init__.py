@@ -7,14 +7,13 @@ standard output is exactly one JSON object. Exit codes: 0 done, 1 a check failed
 
 from __future__ import annotations
 
-import signal
 import sys
-from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
 import dqam
+from dqam import stopping
 from dqam.cli import analyst, custodian, demo, exact, generate, research
 from dqam.cli.terminal import plain, words
 from dqam.errors import InputError
@@ -23,11 +22,12 @@ from dqam.privacy.budget import BudgetError
 
 def main() -> NoReturn:
     """Run the command line; bad input is one sentence on standard error and exit code 2."""
-    heed_signals()
+    stopping.heed()
     try:
         cli.main(prog_name="dqam", standalone_mode=False)
-    except click.exceptions.Abort:
-        words.print("Stopped; nothing was written. What `dqam publish` had charged stays spent: see `dqam ledger`.")
+        stopping.check()
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        words.print("Stopped; no file is half-written. What `dqam publish` had charged stays spent: see `dqam ledger`.")
         sys.exit(130)
     except click.ClickException as error:
         error.show()
@@ -39,38 +39,6 @@ def main() -> NoReturn:
         words.print(f"[bold red]Error:[/] {plain(error)}", soft_wrap=True)
         sys.exit(2)
     sys.exit(0)
-
-
-class Stopped(SystemExit):
-    """The process was told to stop."""
-
-
-def heed_signals() -> None:
-    """Unwind where the process is told to stop, so that no temporary file stays.
-
-    Python drops an exception that is raised in a callback of its own, as of a weak reference, and would go on; it tells
-    a hook so, and then we raise it again a moment later.
-    """
-
-    def stop(number: int, _: FrameType | None) -> NoReturn:
-        raise Stopped(128 + number)
-
-    def dropped(told: Any) -> None:
-        error = told.exc_value
-        if not isinstance(error, Stopped | KeyboardInterrupt) or not hasattr(signal, "setitimer"):
-            sys.__unraisablehook__(told)
-            return
-
-        def again(*_: object) -> NoReturn:
-            raise error
-
-        signal.signal(signal.SIGALRM, again)
-        signal.setitimer(signal.ITIMER_REAL, 0.02)
-
-    for name in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:  # as by nohup
-            signal.signal(getattr(signal, name), stop)
-    sys.unraisablehook = dropped
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

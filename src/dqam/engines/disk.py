@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -24,12 +24,11 @@ import pyarrow as pa
 from dqam.errors import EmptyError, InputError
 from dqam.grid import Grid
 from dqam.privacy.keeping import Keep
-from dqam.progress import Progress, Show, quiet
+from dqam.progress import EVERY, Progress, Show, quiet
 from dqam.records import Integers, Wanted, add_up
 from dqam.sources import Source, regrouped
 from dqam.sources.points import gather
 from dqam.steps import Steps
-from dqam.trips import Trips
 from dqam.walks import AnyWalks, Gap, lay
 
 T = TypeVar("T")
@@ -77,7 +76,11 @@ class Disk:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._temporary.cleanup()
+        try:
+            self._temporary.cleanup()
+        except BaseException:  # a signal fell into it
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
 
     def add_up(self, wanted: Sequence[Wanted]) -> list[Integers]:
         """One scan."""
@@ -91,13 +94,16 @@ class Disk:
     def _first_scan(self) -> Generator[AnyWalks]:
         """All walks, from the points."""
         path = self._folder / "steps"
-        with path.open("wb") as file:
-            for walks in lay(self._trips(), self.grid, self._gap, self._source.name):
+        batch = BATCH * 256 // max(256, *self.grid.shape)  # on finer grids points have more visits
+        with path.open("wb") as file, closing(self._sorted()) as points:
+            trips = regrouped(gather(points, "person" in self._source.roles, self._source.crs), batch)
+            for walks in lay(trips, self.grid, self._gap, self._source.name):
                 yield walks
                 steps = Steps.of(walks)
                 with self._explained():
                     for name in Steps.ARRAYS:
                         np.save(file, getattr(steps, name))
+                    file.flush()
         self._steps = path
 
     def _next_scan(self, path: Path) -> Generator[AnyWalks]:
@@ -111,16 +117,15 @@ class Disk:
     def _scanning(self) -> AbstractContextManager[Show]:
         return self._progress(f"Scan {self._scans} of {self._source.name}")
 
-    def _trips(self) -> Iterator[Trips]:
-        """Whole trips of those that are kept."""
-        has_person = "person" in self._source.roles
-        return regrouped(gather(self._sorted(), has_person, self._source.crs), BATCH)
-
-    def _sorted(self) -> Iterator[pa.RecordBatch]:
+    def _sorted(self) -> Generator[pa.RecordBatch]:
         """All points of the trips that are kept, ordered by trip, then by time, then as they came."""
-        base_path = self._folder / "points.db"
-        config = {"memory_limit": f"{self._memory - OWN}B", "temp_directory": str(self._folder)}
-        with self._explained(), duckdb.connect(base_path, config=config) as base:
+        with (
+            self._explained(),
+            tempfile.TemporaryDirectory(dir=self._folder) as room,
+            duckdb.connect(
+                f"{room}/points.db", config={"memory_limit": f"{self._memory - OWN}B", "temp_directory": room}
+            ) as base,
+        ):
             base.execute("SET preserve_insertion_order = false")  # of what is not ordered
             base.execute("SET enable_progress_bar = true")
             base.execute("SET enable_progress_bar_print = false")  # the bar is ours
@@ -141,7 +146,6 @@ class Disk:
                     yield part
                     done += part.num_rows
                     show(done / max(1, rows))
-        base_path.unlink()
 
     def _load(self, base: duckdb.DuckDBPyConnection) -> list[str]:
         """All points into a table of the database; the names of its columns."""
@@ -176,11 +180,13 @@ class Disk:
         with self._progress(f"{what} {self._source.name}") as show, ThreadPoolExecutor(1) as pool:
             running = pool.submit(work)
             try:
-                while not wait([running], timeout=0.2).done:
+                while not wait([running], timeout=EVERY).done:
                     show(share())
-            except BaseException:  # the user wants it to stop
-                base.interrupt()
-                raise
+            finally:
+                while not running.done():  # the user wants it to stop, and may say so again
+                    with suppress(KeyboardInterrupt, SystemExit):
+                        base.interrupt()
+                        wait([running], timeout=EVERY)
             return running.result()
 
     @contextmanager

@@ -20,7 +20,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
@@ -392,7 +392,7 @@ def _together(some: Iterable[Found]) -> Found:
 def _watch(tracker: Any, before: set[int], progress: Progress, what: str, done: Event) -> None:
     """Show the share of tasks that have ended, of one stage after the other, until all is done."""
     jobs, latest, step = set[int](), -1, 0
-    with ExitStack() as bars:
+    with suppress(Exception), ExitStack() as bars:  # to show nothing more is no reason to stop
         show: Show = bars.enter_context(progress(what))
         while not done.wait(EVERY):
             jobs |= set(tracker.getActiveJobsIds()) - before

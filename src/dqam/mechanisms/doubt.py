@@ -64,7 +64,7 @@ class Doubt:
         if self.lattice is not None and self._corners is not None:
             rows, columns = self.histogram.faces.shape
             moved, all_trips = (
-                self.lattice.answers_by(self._corners, some) for some in (rectangles, np.array([[0, 0, rows, columns]]))
+                self.lattice.answers_by(self._corners, some) for some in (rectangles, np.array([[0, 0, columns, rows]]))
             )
             noise += np.square(moved - share * all_trips).mean(axis=0)  # beside what the number of trips moves
         model = self.model * np.sqrt(np.minimum(1.0, np.minimum(share / LOW, (1 - share) / HIGH)))
