@@ -10,10 +10,15 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
 
 ENOUGH = 10.0  # seconds to unwind, in which who says stop again is told nothing new
+
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 _dropped: BaseException | None = None
 
@@ -32,10 +37,27 @@ def heed() -> None:
             told = time.monotonic()
             raise KeyboardInterrupt if number == signal.SIGINT else Stopped(128 + number)
 
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:  # as by nohup
-            signal.signal(getattr(signal, name), stop)
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as by nohup
+            signal.signal(number, stop)
     sys.unraisablehook = _note
+
+
+@contextmanager
+def later() -> Iterator[None]:
+    """A stop in the block waits for its end, and handlers that are set in it do not stay."""
+    waiting: list[int] = []
+    before = {number: signal.getsignal(number) for number in SIGNALS if current_thread() is main_thread()}
+    before = {number: handler for number, handler in before.items() if handler not in (None, signal.SIG_IGN)}
+    for number in before:
+        signal.signal(number, lambda told, _: waiting.append(told))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if waiting:
+            signal.raise_signal(waiting[0])
 
 
 def check() -> None:

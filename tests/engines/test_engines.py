@@ -575,3 +575,17 @@ def test_a_disk_that_is_full_in_the_end_is_said(shuffled: Path, monkeypatch: pyt
             with pytest.raises(InputError, match=r"no room to sort .*No space left.* set TMPDIR"):
                 Scanned(disk, plan.queries).trips()
         assert disk._steps is None
+
+
+def test_a_first_scan_that_failed_can_be_done_again(shuffled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what it had open is closed when it fails, though the error is still held."""
+    plan, keep = Plan.of(GRID, 1), Keep(Unit.trip(), "")
+    with Disk(dqam.read(shuffled), keep, GRID) as disk, in_memory(shuffled)(plan, keep) as ours:
+        records = Scanned(disk, plan.queries)
+        with monkeypatch.context() as patched:
+            patched.setattr("dqam.walks._refuse_swapped", lambda *_: (_ for _ in ()).throw(InputError("on purpose")))
+            with pytest.raises(InputError, match="on purpose") as held:
+                records.trips()
+            assert held.value is not None
+            assert not list(disk._folder.glob("*/points.db"))
+        np.testing.assert_array_equal(records.ends(), ours.ends())

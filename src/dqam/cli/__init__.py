@@ -7,6 +7,7 @@ standard output is exactly one JSON object. Exit codes: 0 done, 1 a check failed
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import NoReturn
 
@@ -19,16 +20,22 @@ from dqam.cli.terminal import plain, words
 from dqam.errors import InputError
 from dqam.privacy.budget import BudgetError
 
+STOPPED = "Stopped; no file is half-written. What `dqam publish` had charged stays spent: see `dqam ledger`."
+
 
 def main() -> NoReturn:
     """Run the command line; bad input is one sentence on standard error and exit code 2."""
     stopping.heed()
+    logging.getLogger().addHandler(logging.NullHandler())  # what others log of a stop, at length, is not for our users
     try:
         cli.main(prog_name="dqam", standalone_mode=False)
         stopping.check()
     except (click.exceptions.Abort, KeyboardInterrupt):
-        words.print("Stopped; no file is half-written. What `dqam publish` had charged stays spent: see `dqam ledger`.")
+        words.print(STOPPED)
         sys.exit(130)
+    except stopping.Stopped:
+        words.print(STOPPED)
+        raise
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

@@ -113,6 +113,7 @@ def publish(
         _refuse_misordered(grid)
     if max_trips is not None and unit == "trip":
         raise InputError(f"--max-trips {max_trips} is for --unit person; a trip is one trip.")
+    limit = parse_size(memory)
     asked = None if queries is None else read_rectangles(queries, grid)
     plan = Plan.of(grid, epsilon, mechanism, asked, unit, max_trips, gap, title or TITLE)
     _remark_epsilon(float(plan.epsilon), sure or only_plan)
@@ -128,9 +129,12 @@ def publish(
     name, book = data_set_name(source) if dataset is None else dataset, Ledger.open(ledger)
     book.check(name, plan.epsilon, plan.unit, total)
     _say_what_begins(book, name)
-    say_notes(source)
+    if engine == "local":
+        say_notes(source)
     keep = Keep.of(plan.unit, np.random.default_rng())
-    with records_of(plan, source, keep, engine, parse_size(memory), progress_of) as records:
+    with records_of(plan, source, keep, engine, limit, progress_of) as records:
+        if engine != "local":  # after what it refuses
+            say_notes(source)
         # the other engines have progress bars of their own
         with words.status("Counting and drawing") if isinstance(records, Records) else nullcontext():
             release, spent = carry_out(plan, records, keep, name, book, total)
@@ -153,11 +157,9 @@ def publish(
         soft_wrap=True,
     )
     spelled, us = " ".join(f"{side:g}" for side in _middle(grid)), itself()
-    words.print(
-        f"Next: {us} query {output} --bounds {spelled}, {us} report {output}, {us} serve {output}",
-        markup=False,
-        soft_wrap=True,
-    )
+    words.print("Next:")
+    for then in (f"query {output} --bounds {spelled}", f"report {output}", f"serve {output}"):
+        words.print(f"  {us} {then}", markup=False, soft_wrap=True)
 
 
 def parse_size(text: str) -> int:

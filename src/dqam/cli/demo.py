@@ -101,7 +101,7 @@ def demo(output: Path, trips: int, seed: int) -> None:
     for label, path in (("picture", picture), ("report", page), ("release", saved), ("trips", file)):
         if path.exists():
             answers.print(f"{label:>8}: {path}", markup=False, soft_wrap=True)
-    then = f"Next: {itself()} serve {saved}    and draw a rectangle in the browser"
-    answers.print(then, markup=False, soft_wrap=True)
+    answers.print("Next, draw a rectangle in the browser:")
+    answers.print(f"  {itself()} serve {saved}", markup=False, soft_wrap=True)
     if not drawn:
         words.print("No picture was drawn: that needs matplotlib (pip install 'dqam[plot]').", markup=False)

@@ -94,9 +94,8 @@ class Disk:
     def _first_scan(self) -> Generator[AnyWalks]:
         """All walks, from the points."""
         path = self._folder / "steps"
-        batch = BATCH * 256 // max(256, *self.grid.shape)  # on finer grids points have more visits
         with path.open("wb") as file, closing(self._sorted()) as points:
-            trips = regrouped(gather(points, "person" in self._source.roles, self._source.crs), batch)
+            trips = regrouped(gather(points, "person" in self._source.roles, self._source.crs), BATCH)
             for walks in lay(trips, self.grid, self._gap, self._source.name):
                 yield walks
                 steps = Steps.of(walks)
@@ -154,7 +153,7 @@ class Disk:
         def numbered() -> Iterator[pa.RecordBatch]:
             row = 0
             try:
-                for part in source.points():
+                for part in source.points(BATCH // 2):
                     yield part.append_column("row", pa.array(np.arange(row, row + part.num_rows, dtype=np.int64)))
                     row += part.num_rows
             except Exception as error:  # which DuckDB would put in its own words
@@ -198,6 +197,6 @@ class Disk:
             free = shutil.disk_usage(self._folder).free / 2**20
             raise InputError(
                 f"There was no room to sort {self._source.name} ({str(error).splitlines()[0][:120]}): "
-                f"{self._folder.parent} has {free:,.0f} MiB left, and some 60 bytes a point are needed; set TMPDIR to "
+                f"{self._folder.parent} has {free:,.0f} MiB left, and some 50 bytes a point are needed; set TMPDIR to "
                 "a larger disk, or give more --memory."
             ) from None

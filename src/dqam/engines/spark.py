@@ -20,7 +20,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
@@ -31,6 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dqam import stopping
 from dqam.errors import EmptyError, InputError
 from dqam.grid import Grid
 from dqam.privacy.keeping import Keep, unknown
@@ -108,7 +109,8 @@ class Spark:
 
     def __exit__(self, *_: object) -> None:
         if self._whole is not None:
-            self._whole.unpersist()
+            with suppress(Exception):  # of a cluster that is gone, for one, which is not what has to be told
+                self._whole.unpersist()
 
     def add_up(self, wanted: Sequence[Wanted]) -> list[Integers]:
         """One scan."""
@@ -218,7 +220,7 @@ def frame_of(path: str | os.PathLike[str]) -> DataFrame:
         raise InputError("Spark needs Java, 17 or later, and there is none; install it, or set JAVA_HOME.")
     before = os.umask(0o077)  # what a session that begins here writes is for this user alone
     try:
-        with _translated():
+        with _translated(), stopping.later() if begins else nullcontext():  # as half a session would stay
             builder = SparkSession.builder
             if begins:  # with this Python, and no words of its own beside our bars
                 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -416,6 +418,10 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
+        before: BaseException | None = error
+        while before := before and before.__context__:
+            if isinstance(before, KeyboardInterrupt | SystemExit):  # which ended more than was still in use
+                raise before from None
         words = str(error).strip().splitlines() or [type(error).__name__]
         told = [line for line in words if re.match(r"\w*(Error|Exception): ", line)]  # of a Python worker
         hint = "; its workers need dqam, and the Python of the driver (PYSPARK_PYTHON)" if "'dqam'" in str(told) else ""

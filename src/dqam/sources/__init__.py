@@ -123,9 +123,9 @@ class Source:
         """Spark's data frame, if it is one."""
         return self._table.frame if isinstance(self._table, SparkTable) else None
 
-    def points(self) -> Iterator[pa.RecordBatch]:
-        """The points of a table with a point a row, as they come and each checked as for trips: columns key0 (of the
-        person), key1 (of the trip; or one of them), t (if there is a time), x and y."""
+    def points(self, batch: int) -> Iterator[pa.RecordBatch]:
+        """The points of a table with a point a row, as they come and each checked as for trips, at most so many at a
+        time: columns key0 (of the person), key1 (of the trip; or one of them), t (if there is a time), x and y."""
         columns = self._columns
         if (
             isinstance(self._table, Trips)
@@ -136,7 +136,7 @@ class Source:
             raise InputError(f"{self.name} is not a table with a point a row; use the engine 'local'.")
         intake = self._intake = self._new_intake()
         with self._explained():
-            for rows, _ in clean_points(self._table, columns, intake, self.batch):
+            for rows, _ in clean_points(self._table, columns, intake, batch):
                 yield rows
 
     @property

@@ -31,7 +31,7 @@ from dqam.threads import ahead
 BLOCK = 1 << 24
 IN_MEMORY = 512 << 20
 _GZIP_RATIO = 6  # text is about so much larger than its gzip
-_BIG_ROW_GROUP = 512 << 20
+_BIG_ROW_GROUP = 32 << 20
 
 Batches = Iterator[tuple[pa.RecordBatch, float]]
 
@@ -218,14 +218,20 @@ class ParquetTable(Table):
 
     def __init__(self, name: str, paths: Sequence[Path], files: FileSystem | None = None) -> None:
         self.name, self._remote = name, files
-        with translated(name, "is a damaged or incomplete Parquet file; copy or write it again."):
+        self.paths, self._files = list(paths), []
+        whole = "is a damaged or incomplete Parquet file; copy or write it again."
+        with translated(self._named(0), whole):
             self._data = pyarrow.dataset.dataset([str(path) for path in paths], format="parquet", filesystem=files)
-            self._files = [fragment.metadata for fragment in self._data.get_fragments()]
             self.names = list(self._data.schema.names)
-        self.paths = list(paths)
+        for i, fragment in enumerate(self._data.get_fragments()):
+            with translated(self._named(i), whole):
+                self._files.append(fragment.metadata)
         self._refuse_mixed()
         self.geometry = primary_column(self._data.schema)
         self._rows = sum(file.num_rows for file in self._files)
+
+    def _named(self, file: int) -> str:
+        return self.name if len(self.paths) == 1 else f"{self.paths[file].name} in {self.name}"
 
     def _refuse_mixed(self) -> None:
         """One table means the same columns in every file: else ids and times of one would be read as the other's."""
