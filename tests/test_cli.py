@@ -330,3 +330,26 @@ def test_the_table_of_mechanisms() -> None:
     assert table["dqam"]["publishable"]
     assert not table["dqam-printed"]["publishable"]
     assert "DQAM as printed" in run("mechanisms").stdout
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_can_wait(ending: signal.Signals) -> None:
+    """For the end of what would be left in half; and handlers that others set meanwhile are gone then."""
+    program = f"""
+import os, signal
+from dqam.stopping import heed, later
+heed()
+try:
+    with later():
+        os.kill(os.getpid(), {int(ending)})
+        signal.signal({int(ending)}, lambda *_: print("wrong"))
+        print("done")
+    print("went on")
+finally:
+    print("unwound")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, preexec_fn=listen_to_signals
+    )
+    assert done.stdout.split() == ["done", "unwound"], done.stderr
+    assert done.returncode in (128 + ending, -ending)

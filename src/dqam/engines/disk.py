@@ -21,6 +21,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from dqam import stopping
 from dqam.errors import EmptyError, InputError
 from dqam.grid import Grid
 from dqam.privacy.keeping import Keep
@@ -67,7 +68,8 @@ class Disk:
             )
         self.grid, self.unit = grid, keep.unit
         self._source, self._keep, self._gap, self._memory, self._progress = source, keep, gap, memory, progress
-        self._temporary = tempfile.TemporaryDirectory(prefix="dqam-", dir=folder)
+        with stopping.later():
+            self._temporary = tempfile.TemporaryDirectory(prefix="dqam-", dir=folder)
         self._folder = Path(self._temporary.name)
         self._steps: Path | None = None  # of all trips, after the first scan
         self._scans = 0
@@ -76,11 +78,8 @@ class Disk:
         return self
 
     def __exit__(self, *_: object) -> None:
-        try:
+        with stopping.later():
             self._temporary.cleanup()
-        except BaseException:  # a signal fell into it
-            shutil.rmtree(self._folder, ignore_errors=True)
-            raise
 
     def add_up(self, wanted: Sequence[Wanted]) -> list[Integers]:
         """One scan."""
