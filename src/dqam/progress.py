@@ -43,19 +43,25 @@ def bar(what: str, console: Console | None = None) -> Iterator[Show]:
 
 
 @contextmanager
+def looking(look: Callable[[], None], every: float = EVERY) -> Iterator[None]:
+    """Call `look` now and then, on a thread of its own, as long as the block runs."""
+    done = Event()
+
+    def keep_looking() -> None:
+        while not done.wait(every):
+            look()
+
+    watcher = Thread(target=keep_looking, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+
+
+@contextmanager
 def watching(progress: Progress, what: str, share: Callable[[], float]) -> Iterator[None]:
-    """Look at the share that is done, and show it, as long as the block runs."""
-    with progress(what) as show:
-        done = Event()
-
-        def look() -> None:
-            while not done.wait(EVERY):
-                show(share())
-
-        watcher = Thread(target=look, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            done.set()
-            watcher.join()
+    """Show the share that is done, as long as the block runs."""
+    with progress(what) as show, looking(lambda: show(share())):
+        yield

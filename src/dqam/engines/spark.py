@@ -23,7 +23,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,7 +34,7 @@ from dqam import stopping
 from dqam.errors import EmptyError, InputError
 from dqam.grid import Grid
 from dqam.privacy.keeping import Keep, unknown
-from dqam.progress import Progress, Show, quiet
+from dqam.progress import Progress, looking, quiet
 from dqam.records import Integers, Wanted, add_up, together
 from dqam.sources import Source
 from dqam.sources.columns import Columns
@@ -184,19 +183,30 @@ class Spark:
     @contextmanager
     def _watched(self) -> Iterator[None]:
         """A progress bar for each step of what Spark does in the block; it alone knows how many there will be."""
-        what = f"Scan {self._scans} by Spark"
-        if self._tracker is None:
-            with self._progress(what):
+        what, tracker = f"Scan {self._scans} by Spark", self._tracker
+        with ExitStack() as bars:
+            show = bars.enter_context(self._progress(what))
+            if tracker is None:
                 yield
-            return
-        done, before = Event(), set(self._tracker.getActiveJobsIds())
-        watcher = Thread(target=_watch, args=(self._tracker, before, self._progress, what, done), daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            done.set()
-            watcher.join()
+                return
+            before, jobs, latest, step = set(tracker.getActiveJobsIds()), set[int](), -1, 0
+
+            def look() -> None:
+                nonlocal jobs, latest, step, show
+                with suppress(Exception):  # of a cluster that is gone: to show nothing more is no reason to stop
+                    jobs |= set(tracker.getActiveJobsIds()) - before
+                    known = [job for number in jobs if (job := tracker.getJobInfo(number))]
+                    stages = [stage for job in known for each in job.stageIds if (stage := tracker.getStageInfo(each))]
+                    for stage in sorted(stages, key=lambda stage: stage.stageId):
+                        if stage.numActiveTasks and stage.stageId > latest:
+                            latest, step = stage.stageId, step + 1
+                            bars.close()
+                            show = bars.enter_context(self._progress(f"{what}, step {step}"))
+                        if stage.stageId == latest:
+                            show(stage.numCompletedTasks / max(1, stage.numTasks))
+
+            with looking(look, EVERY):
+                yield
 
 
 def frame_of(path: str | os.PathLike[str]) -> DataFrame:
@@ -389,24 +399,6 @@ def _together(some: Iterable[Found]) -> Found:
         parts, marks = parts + found.parts, marks + found.marks
         sums, error = together(sums, found.sums), error or found.error
     return Found(parts, marks, sums, error)
-
-
-def _watch(tracker: Any, before: set[int], progress: Progress, what: str, done: Event) -> None:
-    """Show the share of tasks that have ended, of one stage after the other, until all is done."""
-    jobs, latest, step = set[int](), -1, 0
-    with suppress(Exception), ExitStack() as bars:  # to show nothing more is no reason to stop
-        show: Show = bars.enter_context(progress(what))
-        while not done.wait(EVERY):
-            jobs |= set(tracker.getActiveJobsIds()) - before
-            known = [job for number in jobs if (job := tracker.getJobInfo(number))]
-            stages = [stage for job in known for each in job.stageIds if (stage := tracker.getStageInfo(each))]
-            for stage in sorted(stages, key=lambda stage: stage.stageId):
-                if stage.numActiveTasks and stage.stageId > latest:
-                    latest, step = stage.stageId, step + 1
-                    bars.close()
-                    show = bars.enter_context(progress(f"{what}, step {step}"))
-                if stage.stageId == latest:
-                    show(stage.numCompletedTasks / max(1, stage.numTasks))
 
 
 @contextmanager
