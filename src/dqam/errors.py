@@ -5,7 +5,3 @@ from __future__ import annotations
 
 class InputError(ValueError):
     """The data, or what was asked of it, can not be used as it is. Commands exit with code 2."""
-
-
-class EmptyError(InputError):
-    """A source has no trips."""

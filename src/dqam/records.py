@@ -10,6 +10,7 @@ piece (the first of equals), so that a trip is one walk there. A trip that is ne
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,7 +24,8 @@ from dqam.partition.lattice import Lattice
 from dqam.privacy.budget import Unit
 from dqam.shadows import UNIT, Shadows, cast
 from dqam.threads import cores, each_span, spans
-from dqam.walks import AnyWalks
+from dqam.trips import Trips
+from dqam.walks import AnyWalks, walk
 
 Integers = NDArray[np.int64]
 
@@ -260,21 +262,20 @@ class Scanned:
         return self._get(name, *arguments)
 
 
-def add_up(walks: Iterable[AnyWalks], wanted: Sequence[Wanted]) -> list[Integers] | None:
-    """Each of the sums over all batches of walks; None if there are none. Every engine runs this on its parts."""
+def add_up(walks: Iterable[AnyWalks], wanted: Sequence[Wanted], grid: Grid) -> list[Integers]:
+    """Each of the sums over all batches of walks, and be it none. Every engine runs this on its parts."""
+    none = walk(Trips.from_lists([], grid.crs), grid)
     totals: list[Integers] | None = None
-    for batch in walks:
+    for batch in chain([none], walks):
         records = Records(batch)
-        sums = [getattr(records, name)(*arguments) for name, arguments in wanted]
-        totals = together(totals, sums)
+        totals = together(totals, [getattr(records, name)(*arguments) for name, arguments in wanted])
+    assert totals is not None
     return totals
 
 
-def together(one: list[Integers] | None, other: list[Integers] | None) -> list[Integers] | None:
-    """The sums of two parts, either of which may have no trips."""
-    if one is None or other is None:
-        return one if other is None else other
-    return [first + second for first, second in zip(one, other, strict=True)]
+def together(one: list[Integers] | None, other: list[Integers]) -> list[Integers]:
+    """The sums of two parts, the first of which may have no trips."""
+    return other if one is None else [first + second for first, second in zip(one, other, strict=True)]
 
 
 def _same(one: Any, other: Any) -> bool:

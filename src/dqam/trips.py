@@ -21,6 +21,7 @@ class Trips:
     time     int64[points], microseconds since 1970 or since any fixed moment; None where unknown
     ids      n trip ids of any Arrow type; None where the source has none
     persons  n person ids of any Arrow type; None where the source has none
+    cuts     int64[k], rising: points that the point before is not joined to, where a trip is in several pieces
     """
 
     x: NDArray[np.float64]
@@ -30,6 +31,7 @@ class Trips:
     ids: pa.Array | None = None
     persons: pa.Array | None = None
     crs: str = DEGREES
+    cuts: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y) or self.offsets[0] != 0 or self.offsets[-1] != len(self.x):
@@ -66,6 +68,7 @@ class Trips:
     def slice(self, start: int, stop: int) -> Trips:
         """Trips start to stop, without copying points."""
         first, last = self.offsets[start], self.offsets[stop]
+        cuts = self.cuts
         return Trips(
             self.x[first:last],
             self.y[first:last],
@@ -74,6 +77,45 @@ class Trips:
             None if self.ids is None else self.ids[start:stop],
             None if self.persons is None else self.persons[start:stop],
             self.crs,
+            None if cuts is None else cuts[np.searchsorted(cuts, first) : np.searchsorted(cuts, last)] - first,
+        )
+
+    def kept(self, points: NDArray[np.bool_] | None, trips: NDArray[np.bool_]) -> Trips:
+        """Those of the points, all if None, that are of trips to keep."""
+        if points is None and trips.all():
+            return self
+        lengths = np.diff(self.offsets)
+        stay = np.repeat(trips, lengths) if points is None else points & np.repeat(trips, lengths)
+        before = np.concatenate([[0], np.cumsum(stay)])  # of each point, and of all: how many stay
+        stays = pa.array(trips)
+        return Trips(
+            self.x[stay],
+            self.y[stay],
+            offsets_of(np.diff(before[self.offsets])[trips]),
+            None if self.time is None else self.time[stay],
+            None if self.ids is None else self.ids.filter(stays),
+            None if self.persons is None else self.persons.filter(stays),
+            self.crs,
+            None if self.cuts is None else _places(before[self.cuts], int(before[-1])),
+        )
+
+    def taken(self, order: NDArray[np.int64]) -> Trips:
+        """The trips in another order, each as often as it is named."""
+        lengths = np.diff(self.offsets)[order]
+        offsets = offsets_of(lengths)
+        points = np.arange(offsets[-1]) + np.repeat(self.offsets[order] - offsets[:-1], lengths)
+        cut = np.zeros(self.points, np.bool_)
+        cut[[] if self.cuts is None else self.cuts] = True
+        which = pa.array(order)
+        return Trips(
+            self.x[points],
+            self.y[points],
+            offsets,
+            None if self.time is None else self.time[points],
+            None if self.ids is None else self.ids.take(which),
+            None if self.persons is None else self.persons.take(which),
+            self.crs,
+            None if self.cuts is None else np.flatnonzero(cut[points]),
         )
 
     @classmethod
@@ -81,17 +123,30 @@ class Trips:
         """One `Trips` of several that came from the same source."""
         if len(batches) == 1:
             return batches[0]
-        lengths = np.concatenate([np.diff(batch.offsets) for batch in batches])
-        first = batches[0]
+        first, starts = batches[0], np.cumsum([0, *(batch.points for batch in batches)])
+        cuts = [start + batch.cuts for start, batch in zip(starts, batches, strict=False) if batch.cuts is not None]
         return cls(
             np.concatenate([batch.x for batch in batches]),
             np.concatenate([batch.y for batch in batches]),
-            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            offsets_of(np.concatenate([np.diff(batch.offsets) for batch in batches])),
             None if first.time is None else np.concatenate([batch.time for batch in batches]),
             None if first.ids is None else _joined([batch.ids for batch in batches]),
             None if first.persons is None else _joined([batch.persons for batch in batches]),
             first.crs,
+            np.concatenate(cuts) if cuts else None,
         )
+
+
+def offsets_of(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Offsets of trips with so many points each."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def _places(cuts: NDArray[np.int64], points: int) -> NDArray[np.int64]:
+    """Each place once, and none behind the last point."""
+    return np.unique(cuts[cuts < points])
 
 
 def _joined(arrays: Sequence[pa.Array | None]) -> pa.Array:

@@ -262,7 +262,8 @@ def _roughly(trips: Trips) -> str:
 
 
 def _silences(trips: Trips, gap: Gap) -> NDArray[np.bool_]:
-    """For each point, whether the GPS was silent for too long before it; empty where no gap is set."""
+    """For each point, whether the trip is cut before it: the GPS was silent for too long, or another piece begins;
+    empty where no trip is cut."""
     silent = np.zeros(0, np.bool_)
     if math.isfinite(gap.seconds) and trips.time is not None:
         silent = np.diff(trips.time, prepend=trips.time[:1]) > gap.seconds * 1e6
@@ -274,6 +275,9 @@ def _silences(trips: Trips, gap: Gap) -> NDArray[np.bool_]:
             step = np.hypot(np.diff(trips.x, prepend=trips.x[:1]), np.diff(trips.y, prepend=trips.y[:1]))
             far = step * metres > gap.metres
         silent = far if not len(silent) else silent | far
+    if trips.cuts is not None and len(trips.cuts):
+        silent = silent if len(silent) else np.zeros(trips.points, np.bool_)
+        silent[trips.cuts] = True
     return silent
 
 

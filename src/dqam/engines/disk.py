@@ -22,15 +22,16 @@ import numpy as np
 import pyarrow as pa
 
 from dqam import stopping
-from dqam.errors import EmptyError, InputError
+from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.privacy.keeping import Keep
 from dqam.progress import EVERY, Progress, Show, quiet
 from dqam.records import Integers, Wanted, add_up
 from dqam.sources import Source, regrouped
 from dqam.sources.points import gather
+from dqam.sources.values import with_nulls
 from dqam.steps import Steps
-from dqam.walks import AnyWalks, Gap, lay
+from dqam.walks import AnyWalks, Gap, walk
 
 T = TypeVar("T")
 
@@ -85,17 +86,14 @@ class Disk:
         """One scan."""
         self._scans += 1
         with closing(self._first_scan() if self._steps is None else self._next_scan(self._steps)) as walks:
-            totals = add_up(walks, wanted)
-        if totals is None:
-            raise InputError(f"{self._source.name} has no trips.")
-        return totals
+            return add_up(walks, wanted, self.grid)
 
     def _first_scan(self) -> Generator[AnyWalks]:
         """All walks, from the points."""
         path = self._folder / "steps"
         with path.open("wb") as file, closing(self._sorted()) as points:
             trips = regrouped(gather(points, "person" in self._source.roles, self._source.crs), BATCH)
-            for walks in lay(trips, self.grid, self._gap, self._source.name):
+            for walks in (walk(each, self.grid, self._gap) for each in trips):
                 yield walks
                 steps = Steps.of(walks)
                 with self._explained():
@@ -128,6 +126,8 @@ class Disk:
             base.execute("SET enable_progress_bar = true")
             base.execute("SET enable_progress_bar_print = false")  # the bar is ours
             names = self._load(base)
+            if not names:
+                return
             person, trip = "key0" if "person" in self._source.roles else None, "key1" if "key1" in names else None
             order = ", ".join(name for name in names if name not in ("x", "y"))
             query = f"SELECT * EXCLUDE (row) FROM ({self._keep.sql('points', person, trip)}) ORDER BY {order}"
@@ -146,13 +146,15 @@ class Disk:
                     show(done / max(1, rows))
 
     def _load(self, base: duckdb.DuckDBPyConnection) -> list[str]:
-        """All points into a table of the database; the names of its columns."""
+        """All points into a table of the database; the names of its columns, none where there are no points."""
         source, failures = self._source, list[Exception]()
 
         def numbered() -> Iterator[pa.RecordBatch]:
             row = 0
             try:
                 for part in source.points(BATCH // 2):
+                    if self._keep.unit.name == "person":
+                        part = part.filter(with_nulls(part.column("key0")).is_valid())
                     yield part.append_column("row", pa.array(np.arange(row, row + part.num_rows, dtype=np.int64)))
                     row += part.num_rows
             except Exception as error:  # which DuckDB would put in its own words
@@ -161,7 +163,7 @@ class Disk:
 
         parts = numbered()
         if (first := next(parts, None)) is None:
-            raise EmptyError(f"{source.name} has no points; give a source with some.")
+            return []
         base.register("parts", pa.RecordBatchReader.from_batches(first.schema, chain([first], parts)))
         try:
             load = partial(base.execute, "CREATE TABLE points AS FROM parts")

@@ -19,6 +19,7 @@ import re
 import shutil
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -27,22 +28,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dqam import stopping
-from dqam.errors import EmptyError, InputError
+from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.privacy.keeping import Keep, unknown
 from dqam.progress import Progress, looking, quiet
 from dqam.records import Integers, Wanted, add_up, together
 from dqam.sources import Source
 from dqam.sources.columns import Columns
-from dqam.sources.intake import offsets_of
+from dqam.sources.intake import NO_ID
 from dqam.sources.tables import ArrowTable, ParquetTable, open_path
-from dqam.sources.values import is_text
 from dqam.steps import Steps
-from dqam.trips import Trips
+from dqam.trips import Trips, offsets_of
 from dqam.walks import Gap, walk
 
 if TYPE_CHECKING:
@@ -52,24 +51,28 @@ HELD = 1 << 20  # points that a task holds while it divides them
 LEAST, PART = 1 << 14, 1 << 20  # points, about, that a part has
 SPREAD = 12  # parts for each core, where there are points enough, so that all have work to the end
 EVERY = 0.5  # seconds, Spark is asked how far it is
+SPACES = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())  # what Arrow trims, and so `ids_of`
 IDS = {"tinyint", "smallint", "int", "bigint", "string"}
 ROLES = ("person", "trip", "time", "lon", "lat")
-DIVIDED = "part int, points binary, error string"
-SUMS = "parts array<bigint>, marks array<bigint>, sums binary, error string"
+DIVIDED = "part int, points binary"
+SUMS = "parts array<bigint>, marks array<bigint>, sums binary, rows bigint, dropped map<string, bigint>, error string"
 WHOLE = f"steps binary, {SUMS}"
 MIXERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)  # odd, and otherwise any
 
 
 class Found(NamedTuple):
-    """What a scan has found in some parts: which parts these are, a mark of each, and the sums."""
+    """What a scan has found in some parts: which parts these are, a mark of each, the sums, how many rows there were and
+    how many of them were left out, by the reason."""
 
     parts: list[int]
     marks: list[int]
     sums: list[Integers] | None
+    rows: int
+    dropped: dict[str, int]
     error: str | None = None
 
 
-NOTHING = Found([], [], None)
+NOTHING = Found([], [], None, 0, {})
 
 
 class Spark:
@@ -96,6 +99,7 @@ class Spark:
         self._seen: dict[int, int] | None = None  # a mark of the trips of each part
         with _translated():
             points, count = _points(source)
+            self._rows = count
             session = points.sparkSession
             context = getattr(session, "sparkContext", None)  # not there where the session is remote
             self._tracker = None if context is None else context.statusTracker()
@@ -128,15 +132,18 @@ class Spark:
             if self._whole is None:
                 each = self._whole = self._first_scan(wanted).persist()
             else:
-                each = self._whole.select("steps", "parts", "marks", "error").mapInArrow(again, SUMS)
+                each = self._whole.select("steps", "parts", "marks", "rows", "error").mapInArrow(again, SUMS)
             tree = each.select(*Found._fields).repartition(math.isqrt(self._parts), "parts").mapInArrow(added, SUMS)
             found = _together(_found(row.asDict()) for row in tree.collect())
         if found.error is not None:
             raise InputError(found.error)
-        if found.sums is None:
-            raise EmptyError("The data frame has no points; give one that has some.")
         self._check(found)
-        return found.sums
+        unknown_rows = self._rows - found.rows
+        if unknown_rows and self._source.on_error == "fail":
+            raise InputError(f"The data frame: {unknown_rows:,} rows have no id of their trip; repair them.")
+        if self._scans == 1:
+            self._source.note(found.dropped | ({NO_ID: unknown_rows} if unknown_rows else {}))
+        return add_up([], wanted, grid) if found.sums is None else found.sums
 
     def _first_scan(self, wanted: Sequence[Wanted]) -> DataFrame:
         """What is found in the trips of each part that are kept, read and checked and chosen as on one machine; and
@@ -148,20 +155,17 @@ class Spark:
             _keep_to_cores()
             part, steps, found = rows.column("part")[0].as_py(), None, NOTHING
             try:
-                if error := next(filter(None, rows.column("error").to_pylist()), None):
-                    raise InputError(error)
                 streams = [pa.ipc.open_stream(points.as_buffer()).read_all() for points in rows.column("points")]
                 table = ArrowTable("A part of the data frame", pa.concat_tables(streams).combine_chunks())
                 columns = Columns(**{role: role for role in table.names})
-                trips = _settled(Trips.concat(list(Source(table, columns, crs, swap_axes, on_error))))
+                part_of = Source(table, columns, crs, swap_axes, on_error)
+                trips = _settled(part_of.gathered())
                 kept = _only(trips, keep.mask(trips.persons, trips.ids))
-                if len(kept):
-                    walks = walk(kept, grid, gap)
-                    found = Found([part], [_mark(kept)], add_up([walks], wanted))
-                    noted = Steps.of(walks)
-                    steps = _saved({name: getattr(noted, name) for name in Steps.ARRAYS})
-            except EmptyError:  # all points of this part were dropped
-                pass
+                walks = walk(kept, grid, gap)
+                sums = add_up([walks], wanted, grid)
+                found = Found([part], [_mark(kept)], sums, sum(len(each) for each in streams), part_of.dropped)
+                noted = Steps.of(walks)
+                steps = _saved({name: getattr(noted, name) for name in Steps.ARRAYS})
             except InputError as reason:
                 steps, found = None, NOTHING._replace(error=str(reason))
             record = _record(found)
@@ -260,14 +264,19 @@ def _points(source: Source) -> tuple[DataFrame, int]:
 
 def _divided(points: DataFrame, keep: Keep, parts: int) -> DataFrame:
     """A row for each part and some points of it. All points of a trip, and of a person who is to be hidden, are of one
-    part."""
+    part: ids are made plain here as `ids_of` does, so that none is another one when it is read."""
     from pyspark.sql import functions
 
     keys = [key for key in ("person", "trip") if key in points.columns]
+    for key, kind in points.dtypes:
+        if key in keys and kind == "string":
+            trimmed = functions.btrim(points[key], functions.lit(SPACES))
+            points = points.withColumn(key, functions.nullif(trimmed, functions.lit("")))
+    points = points.where(points[keys[-1]].isNotNull())
     if keep.unit.name == "person":
         if "person" not in keys:
             raise unknown("person")
-        keys = ["person"]
+        points, keys = points.where(points["person"].isNotNull()), ["person"]
 
     def divide(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held: list[pa.RecordBatch] = []
@@ -284,29 +293,15 @@ def _divided(points: DataFrame, keep: Keep, parts: int) -> DataFrame:
 
 
 def _by_part(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """A row for each part, with its points in the bytes of an Arrow stream; or one with what is wrong with them.
-
-    Ids are checked here, where they have just decided the part: none may be another one when it is read.
-    """
+    """A row for each part, with its points in the bytes of an Arrow stream."""
     table = pa.Table.from_batches(batches)
-    bad = 0
-    for ids in (table.column(key) for key in ("person", "trip") if key in table.column_names):
-        changed = pc.not_equal(pc.utf8_trim_whitespace(ids), ids) if is_text(ids.type) else pa.array([], pa.bool_())
-        bad += ids.null_count + (pc.sum(changed).as_py() or 0)
-    if bad:
-        error = f"{bad:,} points, or more, have no id of their trip or person, or one with white space around it"
-        columns: list[list[Any]] = [[0], [None], [f"The data frame: {error}; repair these."]]
-    else:
-        part = table.column("part").to_numpy()
-        counts = np.bincount(part)
-        which = np.flatnonzero(counts)
-        table = table.drop_columns(["part"]).take(pa.array(_order(part)))
-        ends = np.cumsum(counts)[which]
-        starts = ends - counts[which]
-        columns = [which.tolist(), [_stream(table.slice(i, j - i)) for i, j in zip(starts, ends, strict=True)]]
-        columns.append([None] * len(which))
-    kinds = pa.int32(), pa.binary(), pa.string()
-    return pa.record_batch([pa.array(*each) for each in zip(columns, kinds, strict=True)], ["part", "points", "error"])
+    part = table.column("part").to_numpy()
+    counts = np.bincount(part)
+    which = np.flatnonzero(counts)
+    table = table.drop_columns(["part"]).take(pa.array(_order(part)))
+    ends = np.cumsum(counts)[which]
+    points = [_stream(table.slice(i, j - i)) for i, j in zip(ends - counts[which], ends, strict=True)]
+    return pa.record_batch([pa.array(which, pa.int32()), pa.array(points, pa.binary())], ["part", "points"])
 
 
 def _order(part: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -369,8 +364,9 @@ def _saved(arrays: dict[str, Any]) -> bytes:
 def _record(found: Found) -> pa.RecordBatch:
     """A row of a data frame with what was found."""
     sums = None if found.sums is None else _saved({str(i): each for i, each in enumerate(found.sums)})
-    values = found.parts, found.marks, sums, found.error
-    kinds = pa.list_(pa.int64()), pa.list_(pa.int64()), pa.binary(), pa.string()
+    values = found._replace(sums=sums, dropped=list(found.dropped.items()))  # type: ignore[arg-type]
+    counts = pa.map_(pa.string(), pa.int64())
+    kinds = pa.list_(pa.int64()), pa.list_(pa.int64()), pa.binary(), pa.int64(), counts, pa.string()
     return pa.record_batch([pa.array([each], kind) for each, kind in zip(values, kinds, strict=True)], Found._fields)
 
 
@@ -380,7 +376,7 @@ def _found(row: dict[str, Any]) -> Found:
     if row["sums"] is not None:
         with np.load(io.BytesIO(row["sums"])) as arrays:
             sums = [arrays[name] for name in arrays.files]
-    return Found(row["parts"], row["marks"], sums, row["error"])
+    return Found(row["parts"], row["marks"], sums, row["rows"], dict(row["dropped"]), row["error"])
 
 
 def _scanned(row: dict[str, Any], grid: Grid, wanted: Sequence[Wanted]) -> Found:
@@ -388,17 +384,20 @@ def _scanned(row: dict[str, Any], grid: Grid, wanted: Sequence[Wanted]) -> Found
     sums = None
     if row["steps"] is not None:
         with np.load(io.BytesIO(row["steps"])) as arrays:
-            sums = add_up([Steps(grid, *(arrays[name] for name in Steps.ARRAYS))], wanted)
-    return Found(row["parts"], row["marks"], sums, row["error"])
+            sums = add_up([Steps(grid, *(arrays[name] for name in Steps.ARRAYS))], wanted, grid)
+    return Found(row["parts"], row["marks"], sums, row["rows"], {}, row["error"])
 
 
 def _together(some: Iterable[Found]) -> Found:
     """What was found in all these, and the first error."""
-    parts, marks, sums, error = NOTHING
+    parts, marks, sums, rows, _, error = NOTHING
+    dropped = Counter[str]()
     for found in some:
-        parts, marks = parts + found.parts, marks + found.marks
-        sums, error = together(sums, found.sums), error or found.error
-    return Found(parts, marks, sums, error)
+        parts, marks, rows = parts + found.parts, marks + found.marks, rows + found.rows
+        sums = sums if found.sums is None else together(sums, found.sums)
+        dropped.update(found.dropped)
+        error = error or found.error
+    return Found(parts, marks, sums, rows, dict(dropped), error)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 A person's trips are ordered by the MD5 of the publication's salt and the trip's id, and the first m are kept. Trips
 without ids have numbers for them, counted within each person. Which are kept depends on nothing but the salt, drawn at
 random for each publication and public, and the person's own trips: with or without another person they are the same. So
-a person changes what is counted by m trips at most.
+a person changes what is counted by m trips at most. Trips that do not say whose they are are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dqam.errors import InputError
 from dqam.privacy.budget import Unit
-from dqam.sources.values import ids_of
+from dqam.sources.values import ids_of, without_nulls
 
 Ids: TypeAlias = Sequence[object] | pa.Array | None
 
@@ -44,7 +44,8 @@ class Keep:
         values = _plain(persons, "person")
         if values is None:
             raise unknown("person")
-        person = values.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        known = values.is_valid().to_numpy(zero_copy_only=False)
+        person = without_nulls(values).dictionary_encode().indices.to_numpy(zero_copy_only=False)
         together = np.argsort(person, kind="stable")
         firsts = np.searchsorted(person[together], person[together])
         numbers = np.empty(len(person), np.int64)
@@ -56,7 +57,7 @@ class Keep:
         by_person = order[np.argsort(person[order], kind="stable")]
         keep = np.zeros(len(person), np.bool_)
         keep[by_person[np.arange(len(person)) - firsts < self.unit.max_trips]] = True
-        return keep
+        return keep & known
 
     def sql(self, table: str, person: str | None, trip: str | None) -> str:
         """The rows of `table`, which has a point a row, that are kept, in SQL of DuckDB.
@@ -93,14 +94,11 @@ def unknown(what: str) -> InputError:
 
 
 def _plain(ids: Ids, what: str) -> pa.Array | None:
-    """Ids as whole numbers or text, or an `InputError` where some are missing."""
+    """Ids as whole numbers or text."""
     if ids is None:
         return None
     try:
         array = ids if isinstance(ids, pa.Array) else pa.array(ids)
     except (pa.ArrowException, OverflowError) as error:
         raise InputError(f"Ids of a {what} are all whole numbers, or all text ({error}).") from None
-    values = ids_of(array, "The trips", what)
-    if values.null_count:
-        raise InputError(f"{values.null_count:,} trips do not say whose they are; drop them, or use the unit 'trip'.")
-    return values
+    return ids_of(array, "The trips", what)

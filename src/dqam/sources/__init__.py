@@ -9,23 +9,26 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from copy import copy
+from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from dqam.errors import EmptyError, InputError
+from dqam.errors import InputError
 from dqam.grid import DEGREES, parse_crs
 from dqam.sources import geometry
 from dqam.sources.columns import Columns, recognise
 from dqam.sources.frames import SparkTable, open_object
 from dqam.sources.intake import Intake
-from dqam.sources.lines import read_lines
 from dqam.sources.points import clean_points, read_points
 from dqam.sources.porto import read_polylines
+from dqam.sources.rows import OfOneKind, joined, keys_in, keys_of, read_lines, repeated
 from dqam.sources.tables import Table, open_path, open_url, translated
+from dqam.sources.values import ids_of
 from dqam.trips import Trips
 
 BATCH = 1 << 20  # points
@@ -40,7 +43,7 @@ def read(
     columns: Mapping[str, str] | None = None,
     crs: str | None = None,
     swap_axes: bool = False,
-    on_error: str = "fail",
+    on_error: str | None = None,
 ) -> Source:
     """Trips of a file, a folder of Parquet files, a URL of them, a data frame, MovingPandas trajectories or `Trips`.
 
@@ -50,7 +53,8 @@ def read(
                an empty name for one that is not to be used
     crs        the coordinate reference system, where the source declares none or a wrong one
     swap_axes  exchange x and y
-    on_error   "fail" on invalid coordinates, or "drop" those points and count them in `Source.dropped`
+    on_error   "fail" on the first row that cannot be used, or "drop" such rows and count them in `Source.dropped`. If
+               not given, `dqam.publish` drops them, so that no row decides whether there is a release; all else fails
 
     >>> import pyarrow as pa
     >>> points = pa.table({"ride": [1, 1, 2], "x": [-30.01, -30.0, -29.99], "y": [45.0, 45.0, 45.01]})
@@ -60,7 +64,7 @@ def read(
     >>> len(source.trips())
     2
     """
-    if on_error not in ON_ERROR:
+    if on_error not in (None, *ON_ERROR):
         raise InputError(f"on_error is 'fail' or 'drop'; got {on_error!r}.")
     if crs is not None:
         parse_crs(crs)
@@ -91,10 +95,19 @@ class Source:
     path   the file or URL; None where the source is an object
     crs    the coordinate reference system of the trips; swap_axes and on_error as they were given to `read`
     batch  about so many points make a batch
+
+    What makes a trip is its id, within its person where there is one: rows with the same ids are one trip in every
+    format. Where a row is a trip and has no id, every row is a trip of its own.
     """
 
     def __init__(
-        self, table: Table | Trips, columns: Columns, crs: str, swap_axes: bool, on_error: str, batch: int = BATCH
+        self,
+        table: Table | Trips,
+        columns: Columns,
+        crs: str,
+        swap_axes: bool,
+        on_error: str | None = None,
+        batch: int = BATCH,
     ) -> None:
         self._table, self._columns = table, columns
         self.swap_axes, self.on_error = swap_axes, on_error
@@ -113,6 +126,31 @@ class Source:
         """What the latest iteration has left out: reason -> count."""
         return self._intake.dropped
 
+    def note(self, dropped: Mapping[str, int]) -> None:
+        """Count what whoever read the source elsewhere has left out."""
+        for reason, count in dropped.items():
+            self._intake.drop(reason, count)
+
+    @property
+    def joined(self) -> int:
+        """How many rows the latest iteration has joined to trips of several rows, where a row is a trip."""
+        return self._intake.joined
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether trips are known by an id; if not, every row is a trip of its own."""
+        table, columns = self._table, self._columns
+        if isinstance(table, Trips):
+            return table.ids is not None
+        return bool(columns.row_id if columns.polyline or not columns.keys else columns.keys)
+
+    def for_publishing(self) -> Source:
+        """The same, with rows that cannot be used left out, unless it was said that they are an error."""
+        made = copy(self)
+        made.on_error = self.on_error or "drop"
+        made._intake = made._new_intake()
+        return made
+
     @property
     def roles(self) -> dict[str, str]:
         """The columns in use, by role."""
@@ -127,12 +165,7 @@ class Source:
         """The points of a table with a point a row, as they come and each checked as for trips, at most so many at a
         time: columns key0 (of the person), key1 (of the trip; or one of them), t (if there is a time), x and y."""
         columns = self._columns
-        if (
-            isinstance(self._table, Trips)
-            or columns.polyline
-            or not columns.keys
-            or (columns.geometry and _has_lines(self._table, columns.geometry))
-        ):
+        if isinstance(self._table, Trips) or columns.polyline or not columns.keys:
             raise InputError(f"{self.name} is not a table with a point a row; use the engine 'local'.")
         intake = self._intake = self._new_intake()
         with self._explained():
@@ -158,22 +191,30 @@ class Source:
         return notes
 
     def __iter__(self) -> Iterator[Trips]:
-        intake = self._intake = self._new_intake()
         trips = 0
-        with self._explained():
-            for batch in regrouped(self._pieces(intake), self.batch):
-                trips += len(batch)
-                yield _read_only(batch)
-            intake.finish()
+        for batch in self._batches():
+            trips += len(batch)
+            yield batch
         if not trips:
-            left_out = ", ".join(f"{count:,} {reason}" for reason, count in intake.dropped.items())
+            left_out = ", ".join(f"{count:,} {reason}" for reason, count in self.dropped.items())
             reason = f"all were dropped: {left_out}" if left_out else "it has no rows"
-            raise EmptyError(f"{self.name} has no trips ({reason}); give a source with some.")
-        intake.progress = 1.0
+            raise InputError(f"{self.name} has no trips ({reason}); give a source with some.")
 
     def trips(self) -> Trips:
-        """All trips at once."""
+        """All trips at once; an `InputError` if there are none."""
         return _read_only(Trips.concat(list(self)))
+
+    def gathered(self) -> Trips:
+        """All trips at once, and be it none."""
+        return Trips.concat(list(self._batches()) or [Trips.from_lists([], self.crs)])
+
+    def _batches(self) -> Iterator[Trips]:
+        intake = self._intake = self._new_intake()
+        with self._explained():
+            for batch in regrouped(self._pieces(intake), self.batch):
+                yield _read_only(batch)
+            intake.finish()
+        intake.progress = 1.0
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -190,25 +231,48 @@ class Source:
             raise type(error)(words[:named] + told) from None
 
     def _new_intake(self) -> Intake:
-        return Intake(self.name, self.crs, self.on_error, self.swap_axes)
+        return Intake(self.name, self.crs, self.on_error or "fail", self.swap_axes)
 
     def _pieces(self, intake: Intake) -> Iterator[Trips]:
+        """Whole trips, in any order."""
         table, columns = self._table, self._columns
         if isinstance(table, Trips):
-            sifted = intake.sift(table, first_row=1)
-            return iter([] if sifted is None else [sifted])
+            named = replace(table, ids=_plain_ids(table.ids, "trip"), persons=_plain_ids(table.persons, "person"))
+            sifted = intake.sift(named, first_row=1)
+            again = repeated([] if named.ids is None else keys_in(named).to_batches())
+            return joined(iter([] if sifted is None else [sifted]), again, intake)
+        lines = columns.geometry is not None and self._has_lines(table, columns.geometry, intake)
+        if not columns.polyline and not lines:
+            return read_points(table, columns, intake, self.batch)
+        table = table.loaded([*columns.used, *([columns.id] if columns.id else [])], intake.skip)
+        again = repeated(keys_of(table, columns, self.batch, intake))
         if columns.polyline:
-            return read_polylines(table, columns, intake, self.batch)
-        if columns.geometry and _has_lines(table, columns.geometry):
-            return read_lines(table, columns, intake, self.batch)
-        return read_points(table, columns, intake, self.batch)
+            return joined(read_polylines(table, columns, intake, self.batch), again, intake)
+        assert columns.geometry is not None
+        if not (intake.drops and columns.keys):
+            return joined(read_lines(table, columns, intake, self.batch), again, intake)
+        points, rest = (OfOneKind(table, columns.geometry, points) for points in (True, False))
+        both = chain(read_points(points, columns, intake, self.batch), read_lines(rest, columns, intake, self.batch))
+        return joined(both, again, intake)
+
+    def _has_lines(self, table: Table, column: str, intake: Intake) -> bool:
+        """Whether a table of geometries has a trip a row: all are lines or, where each row counts by itself, any is."""
+        if not intake.drops:
+            for rows, _ in table.batches([column], 1024):
+                known = rows.column(column).drop_null()
+                if len(known):
+                    return not geometry.are_points(known[:1], table.name)[0]
+            raise InputError(
+                f"{table.name} has no trips (no row has a geometry in {column!r}); give a source with some."
+            )
+        if not self._columns.keys:
+            return True
+        batches = table.batches([column], self.batch, intake.skip and (lambda *_: None))
+        return not all(geometry.are_points(rows.column(column).drop_null(), table.name).all() for rows, _ in batches)
 
 
-def _has_lines(table: Table, column: str) -> bool:
-    for rows, _ in table.batches([column], 1024):
-        if (lines := geometry.are_lines(rows.column(column), table.name)) is not None:
-            return lines
-    raise InputError(f"{table.name} has no trips (no row has a geometry in {column!r}); give a source with some.")
+def _plain_ids(ids: pa.Array | None, what: str) -> pa.Array | None:
+    return None if ids is None else ids_of(ids, "Trips", what)
 
 
 def regrouped(pieces: Iterator[Trips], batch: int) -> Iterator[Trips]:
@@ -242,4 +306,4 @@ def _read_only(trips: Trips) -> Trips:
         if values is not None:
             values.flags.writeable = False
     x, y, time = arrays
-    return Trips(x, y, trips.offsets, time, trips.ids, trips.persons, trips.crs)  # type: ignore[arg-type]
+    return replace(trips, x=x, y=y, time=time)  # type: ignore[arg-type]

@@ -38,6 +38,11 @@ class Columns:
         return list(dict.fromkeys(name for name in (self.person, self.trip) if name))
 
     @property
+    def row_id(self) -> str | None:
+        """What names a trip where a row is a trip."""
+        return self.trip or self.id
+
+    @property
     def used(self) -> list[str]:
         """All columns in use, each once."""
         roles = (self.trip, self.person, self.time, self.lon, self.lat, self.geometry, self.polyline)
@@ -83,11 +88,10 @@ def recognise(
     return columns
 
 
-def require_keys(columns: Columns, names: Sequence[str], source: str) -> list[str]:
-    """The key columns of a point table, which can not be told into trips without."""
+def require_keys(columns: Columns, names: Sequence[str], source: str) -> None:
+    """An `InputError` where a point table has no ids, without which its points cannot be grouped into trips."""
     if not columns.keys:
         raise _missing(source, names, ("trip", "person"), "trip or person ids")
-    return columns.keys
 
 
 def _missing(source: str, names: Sequence[str], roles: Sequence[str], what: str) -> InputError:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import shapely
 
 from dqam.errors import InputError
 from dqam.sources.geometry import crs_name
-from dqam.sources.tables import ArrowTable, Batches, MemoryTable, Table, translated
+from dqam.sources.tables import ArrowTable, Batches, MemoryTable, Skip, Table, translated
 
 
 def open_object(thing: Any) -> tuple[Table, dict[str, str]]:
@@ -47,7 +48,7 @@ class SparkTable(Table):
     def __init__(self, frame: Any) -> None:
         self.name, self.names, self.frame = "The data frame", list(frame.columns), frame
 
-    def batches(self, columns: Sequence[str], rows: int, numeric: Collection[str] = ()) -> Batches:
+    def batches(self, columns: Sequence[str], rows: int, skip: Skip | None = None) -> Batches:
         raise InputError(f"{self.name} is on a cluster; dqam.publish has it counted there.")
 
 
@@ -72,5 +73,15 @@ class PandasTable(MemoryTable):
             if hasattr(values, "geom_type"):
                 arrays[name] = pa.array(shapely.to_wkb(values.to_numpy()), pa.binary())
             else:
-                arrays[name] = pa.array(values, from_pandas=True)
+                arrays[name] = _column(values)
         return pa.table(arrays)
+
+
+def _column(values: Any) -> pa.Array:
+    """A column of a data frame; where its values are of several kinds, each as text, whole numbers without a point."""
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, OverflowError):
+        missing = values.isna().to_numpy()
+        texts = [str(int(each) if isinstance(each, float) and each.is_integer() else each) for each in values]
+        return pa.array(np.array(texts, object), pa.string(), mask=missing)

@@ -18,8 +18,10 @@ from dqam.grid import DEGREES, parse_crs
 from dqam.sources.values import brief, is_text, plain
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
-_POINT, _LINE = 0, 1
+_MISSING, _POINT, _LINE = -1, 0, 1
 _WKB_POINT = 21  # bytes: order, type, x, y
 
 
@@ -68,54 +70,60 @@ def declared_crs(schema: pa.Schema, column: str) -> str | None:
     return crs_name(crs) if crs else None
 
 
-def are_lines(array: pa.Array, name: str) -> bool | None:
-    """Whether the first geometry that is not null is a line; None where all are null."""
-    array = plain(array).drop_null()
-    if not len(array):
-        return None
+def are_points(array: pa.Array, name: str) -> Mask:
+    """Which geometries are points; a row without a geometry is none."""
+    array = plain(array)
     kind = array.type
-    if pt.is_struct(kind) or pt.is_fixed_size_list(kind):
-        return False
+    valid: Mask = array.is_valid().to_numpy(zero_copy_only=False)
+    if pt.is_struct(kind) or pt.is_fixed_size_list(kind) or _wkb_points(array) is not None:
+        return valid
     if pt.is_list(kind) or pt.is_large_list(kind):
-        return True
-    return bool(shapely.get_type_id(_shapes(array[:1], name, 1))[0] != _POINT)
+        return np.zeros(len(array), np.bool_)
+    found: Mask = shapely.get_type_id(_shapes(array, name)[0]) == _POINT
+    return found
 
 
-def points(array: pa.Array, name: str, first_row: int) -> tuple[Floats, Floats]:
-    """x and y of a column of points; NaN where the point is null or empty."""
+def points(array: pa.Array, name: str) -> tuple[Floats, Floats, Mask]:
+    """x and y of a column of points, NaN where there is none; and which rows are neither points, empty nor null."""
     array = plain(array)
     if pt.is_struct(array.type) or pt.is_fixed_size_list(array.type):
-        return _native_points(array, name)
+        return *_native_points(array, name), np.zeros(len(array), np.bool_)
     if (ends := _wkb_points(array)) is not None:
-        return ends
-    shapes = _shapes(array, name, first_row)
-    _require(shapes, _POINT, name, first_row, "Every row of a table of points needs one")
-    shapes[shapely.is_empty(shapes)] = None
-    return shapely.get_x(shapes), shapely.get_y(shapes)
+        return *ends, np.zeros(len(array), np.bool_)
+    shapes, bad = _shapes(array, name)
+    kinds = shapely.get_type_id(shapes)
+    bad |= (kinds != _POINT) & (kinds != _MISSING)
+    shapes[bad | shapely.is_empty(shapes)] = None
+    return shapely.get_x(shapes), shapely.get_y(shapes), bad
 
 
-def lines(array: pa.Array, name: str, first_row: int) -> tuple[Floats, Floats, NDArray[np.int64]]:
-    """x and y of a column of LineStrings, and each one's number of points, 0 where it is null."""
+def lines(array: pa.Array, name: str, points: bool) -> tuple[Floats, Floats, Ints, Mask]:
+    """x and y of a column of LineStrings, or of `points` too; each one's number of points, 0 where there is none; and
+    which rows are something else."""
     array = plain(array)
     if pt.is_list(array.type) or pt.is_large_list(array.type):
         lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()).to_numpy()
-        return *_native_points(plain(array.flatten()), name), lengths
-    shapes = _shapes(array, name, first_row)
-    _require(shapes, _LINE, name, first_row, "Give one LineString a trip, or its points")
+        return *_native_points(plain(array.flatten()), name), lengths, np.zeros(len(array), np.bool_)
+    shapes, bad = _shapes(array, name)
+    bad |= ~np.isin(shapely.get_type_id(shapes), (_MISSING, _LINE, _POINT) if points else (_MISSING, _LINE))
+    shapes[bad] = None
     coordinates = shapely.get_coordinates(shapes)
     lengths = np.where(shapely.is_missing(shapes), 0, shapely.get_num_coordinates(shapes)).astype(np.int64)
-    return np.ascontiguousarray(coordinates[:, 0]), np.ascontiguousarray(coordinates[:, 1]), lengths
+    return np.ascontiguousarray(coordinates[:, 0]), np.ascontiguousarray(coordinates[:, 1]), lengths, bad
 
 
-def _require(shapes: NDArray[Any], wanted: int, name: str, first_row: int, way_out: str) -> None:
-    kinds = shapely.get_type_id(shapes)
-    if (other := (kinds != wanted) & (kinds != -1)).any():
-        i = int(np.argmax(other))
-        kind, expected = shapes[i].geom_type, ("Point", "LineString")[wanted]
-        raise InputError(f"{name}: row {first_row + i:,} is a {kind} where a {expected} was expected. {way_out}.")
+def describe(array: pa.Array, name: str, wanted: str, i: int) -> str:
+    """What is wrong with row i, whose geometry is not the one that is wanted."""
+    one = plain(array)[i : i + 1]
+    shape = _shapes(one, name)[0][0]
+    if shape is None:
+        return f"has {brief(one[0])}, which is not {'WKT' if is_text(one.type) else 'WKB'}; repair the row"
+    way_out = "Give one LineString a trip, or its points" if wanted == "LineString" else "Give every row one"
+    return f"is a {shape.geom_type} where a {wanted} was expected. {way_out}"
 
 
-def _shapes(array: pa.Array, name: str, first_row: int) -> NDArray[Any]:
+def _shapes(array: pa.Array, name: str) -> tuple[NDArray[Any], Mask]:
+    """Shapes, None where there is none; and which are not null and cannot be read."""
     kind = array.type
     values = np.array(array.to_pylist(), dtype=object)
     if is_text(kind):
@@ -123,14 +131,10 @@ def _shapes(array: pa.Array, name: str, first_row: int) -> NDArray[Any]:
     elif pt.is_binary(kind) or pt.is_large_binary(kind):
         shapes = shapely.from_wkb(values, on_invalid="ignore")
     elif pt.is_null(kind):
-        return np.full(len(array), None)
+        return np.full(len(array), None), np.zeros(len(array), np.bool_)
     else:
         raise InputError(f"{name}: a geometry column of {kind} is not known; write it as WKB or WKT.")
-    if (unread := shapely.is_missing(shapes) & (values != None)).any():  # noqa: E711 - elementwise
-        i = int(np.argmax(unread))
-        form = "WKT" if is_text(kind) else "WKB"
-        raise InputError(f"{name}: row {first_row + i:,} has {brief(values[i])}, which is not {form}; repair the row.")
-    return shapes
+    return shapes, shapely.is_missing(shapes) & (values != None)  # noqa: E711 - elementwise
 
 
 def _wkb_points(array: pa.Array) -> tuple[Floats, Floats] | None:

@@ -1,9 +1,13 @@
-"""What happens to points on their way in: invalid coordinates are refused or dropped, and counted.
+"""What happens to rows on their way in: what cannot be used is refused, or left out and counted.
 
+Whether a row is left out depends on that row alone: with or without it all others are read the same.
 One `Intake` belongs to one iteration over a source; it also knows how far that iteration is.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numba import njit
@@ -11,14 +15,19 @@ from numpy.typing import NDArray
 
 from dqam.errors import InputError
 from dqam.grid import is_degrees
+from dqam.sources.tables import Skip
 from dqam.trips import Trips
 
 BAD_POINTS = "points with invalid coordinates"
+BAD_SHAPES = "rows without a trip that can be read"
+NO_ID = "rows without an id of their trip"
 NO_TIME = "points without a time"
+LEAVE_OUT = "or leave such rows out with on_error='drop' (--on-error drop)"
 EMPTY_TRIPS = "trips without points"
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
 @njit(nogil=True, cache=True)
@@ -39,6 +48,7 @@ class Intake:
         self.share = 1.0  # of the progress that belongs to reading; what is left is for work that comes after it
         self.dropped: dict[str, int] = {}
         self.zones: set[bool] = set()  # whether times so far had a time zone
+        self.joined = 0  # rows that were joined to trips of several rows
         self._degrees = is_degrees(crs)
         self._limits = (180.0, 90.0) if self._degrees else (np.finfo(np.float64).max,) * 2
         self._seen = self._bad = 0
@@ -50,10 +60,31 @@ class Intake:
         """Whether the source is already known to end in an error; then points are only counted."""
         return self._bad > 0 and self.on_error == "fail"
 
+    @property
+    def drops(self) -> bool:
+        """Whether what cannot be used is left out."""
+        return self.on_error == "drop"
+
     def drop(self, reason: str, count: int) -> None:
         """Count what is left out."""
         if count:
             self.dropped[reason] = self.dropped.get(reason, 0) + count
+
+    @property
+    def skip(self) -> Skip | None:
+        """What counts the rows of a file that are left out, if they are."""
+        return self.drop if self.drops else None
+
+    def leave_out(self, bad: Mask, reason: str, first_row: int, why: str | Callable[[int], str]) -> None:
+        """Count rows that cannot be used, or refuse the source for the first of them, i, with the words `why` (or what
+        it gives for i)."""
+        if not bad.any():
+            return
+        if not self.drops:
+            i = int(np.argmax(bad))
+            words = why if isinstance(why, str) else why(i)
+            raise InputError(f"{self.name}: row {first_row + i:,} {words}.")
+        self.drop(reason, int(np.count_nonzero(bad)))
 
     def advance(self, fraction: float) -> None:
         """Note the part of the source that is read."""
@@ -63,43 +94,51 @@ class Intake:
         """x and y of two columns as they stand in the source."""
         return (second, first) if self.swap_axes else (first, second)
 
-    def keep(self, x: Floats, y: Floats, first_row: int, offsets: Ints | None = None) -> NDArray[np.bool_] | None:
-        """Which points may stay; None where all may. A row of the source is a point, or a trip if there are offsets."""
+    def keep(
+        self, x: Floats, y: Floats, first_row: int, offsets: Ints | None = None, among: Mask | None = None
+    ) -> Mask | None:
+        """Which points may stay; None where all may. A row of the source is a point, or a trip if there are offsets.
+
+        Points that are not `among` those to count are left out already.
+        """
         self._seen += len(x)
-        if not (bad := _count_outside(x, y, *self._limits)):
+        if not _count_outside(x, y, *self._limits):
             return None
         limit_x, limit_y = self._limits
         inside = (np.abs(x) <= limit_x) & (np.abs(y) <= limit_y)
+        counted = ~inside if among is None else ~inside & among
+        if not counted.any():
+            return inside
         if not self._bad:
-            i = int(np.argmin(inside))
+            i = int(np.argmax(counted))
             row = first_row + (i if offsets is None else int(np.searchsorted(offsets, i, side="right")) - 1)
             self._first = f"row {row:,} ({'lon' if self._degrees else 'x'} {x[i]:.10g}, "
             self._first += f"{'lat' if self._degrees else 'y'} {y[i]:.10g})"
+        bad = int(np.count_nonzero(counted))
         self._bad += bad
         self._suspects += len(x)
         self._exchangeable += len(x) - _count_outside(y, x, *self._limits)
-        if self.on_error == "drop":
+        if self.drops:
             self.drop(BAD_POINTS, bad)
         return inside
 
     def sift(self, trips: Trips, first_row: int) -> Trips | None:
-        """Trips of rows `first_row`, `first_row` + 1... without bad points and without empty trips; None if refused."""
+        """Trips of rows `first_row`, `first_row` + 1... without bad points, empty trips and trips that have no id where
+        others have; None if refused."""
         x, y = self.axes(trips.x, trips.y)
         inside = self.keep(x, y, first_row, trips.offsets)
+        stay = np.ones(len(trips), np.bool_)
+        if trips.ids is not None and trips.ids.null_count:
+            stay = trips.ids.is_valid().to_numpy(zero_copy_only=False)
+            self.leave_out(~stay, NO_ID, first_row, f"has no id of its trip; give it one, {LEAVE_OUT}")
         if self.refused:
             return None
-        time, lengths = trips.time, np.diff(trips.offsets)
-        if inside is not None:
-            lengths = np.diff(np.concatenate([[0], np.cumsum(inside)])[trips.offsets])
-            x, y, time = x[inside], y[inside], None if time is None else time[inside]
-        ids, persons = trips.ids, trips.persons
-        if not lengths.all():
-            stay = lengths > 0
-            self.drop(EMPTY_TRIPS, len(stay) - int(stay.sum()))
-            lengths = lengths[stay]
-            ids = None if ids is None else ids.filter(stay)
-            persons = None if persons is None else persons.filter(stay)
-        return Trips(x, y, offsets_of(lengths), time, ids, persons, self.crs)
+        sifted = replace(trips, x=x, y=y, crs=self.crs).kept(inside, stay)
+        filled = np.diff(sifted.offsets) > 0
+        if filled.all():
+            return sifted
+        self.drop(EMPTY_TRIPS, len(sifted) - int(filled.sum()))
+        return sifted.kept(None, filled)
 
     def finish(self) -> None:
         """Raise what the points have earned."""
@@ -112,10 +151,3 @@ class Intake:
             )
         units = "give their CRS if they are not in degrees (crs=..., --source-crs), " if self._degrees else ""
         raise InputError(f"{words}; repair them, {units}or leave them out with on_error='drop' (--on-error drop).")
-
-
-def offsets_of(lengths: NDArray[np.integer]) -> Ints:
-    """Offsets of trips with so many points each."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 
 import duckdb
@@ -22,9 +23,9 @@ from dqam.errors import InputError
 from dqam.sources import geometry
 from dqam.sources.columns import Columns, require_keys
 from dqam.sources.grouping import grouped
-from dqam.sources.intake import NO_TIME, Intake
-from dqam.sources.tables import Table, translated
-from dqam.sources.values import ids_of, moments, numbers
+from dqam.sources.intake import BAD_POINTS, BAD_SHAPES, LEAVE_OUT, NO_ID, NO_TIME, Intake, Mask
+from dqam.sources.tables import Skip, Table, translated
+from dqam.sources.values import brief, has_zone, ids_of, is_text, moments, numbers, with_nulls, without_nulls
 from dqam.trips import Trips
 
 _HELD_BATCHES = 8  # so many batches may wait for proof that their trips are complete
@@ -37,72 +38,108 @@ Ints = NDArray[np.int64]
 
 def read_points(table: Table, columns: Columns, intake: Intake, batch: int) -> Iterator[Trips]:
     """The trips of a table of points, whatever the order of its rows."""
-    keys = require_keys(columns, table.names, table.name)
-    table = table.loaded(columns.used, _numeric(columns))
+    require_keys(columns, table.names, table.name)
+    table = table.loaded(columns.used, intake.skip)
     rows = clean_points(table, columns, intake, batch)
     with translated(table.name):
-        yield from gather(_adjacent(table, keys, rows, intake, batch), bool(columns.person), intake.crs)
-
-
-def _numeric(columns: Columns) -> list[str]:
-    return [name for name in (columns.lon, columns.lat) if name]
+        yield from gather(_adjacent(table, columns, rows, intake, batch), bool(columns.person), intake.crs)
 
 
 def clean_points(table: Table, columns: Columns, intake: Intake, batch: int) -> Iterator[tuple[pa.RecordBatch, int]]:
     """Batches with columns key0, key1..., t (if there is a time), x and y, and how many rows were read for them."""
-    row, numeric = 0, _numeric(columns)
-    for rows, fraction in table.batches(columns.used, batch, numeric):
-        keys = _keys(rows, columns.keys, table.name, row)
-        if columns.geometry:
-            first, second = geometry.points(rows.column(columns.geometry), table.name, row + 1)
-        else:
-            first, second = (numbers(rows.column(name), table.name, row + 1, name) for name in numeric)
-        x, y = intake.axes(first, second)
-        keep = intake.keep(x, y, row + 1)
+    row = 0
+    for rows, fraction in table.batches(columns.used, batch, intake.skip):
+        keys = _keys(rows, columns, table.name)
+        good = _identified(keys, columns.keys, intake, row + 1)
+        x, y = intake.axes(*_places(rows, columns, table.name, intake, row + 1, good))
+        inside = intake.keep(x, y, row + 1, among=good)
+        good = good if inside is None else good & inside
         arrays = {f"key{i}": key for i, key in enumerate(keys)}
         if columns.time:
-            arrays["t"] = moments(rows.column(columns.time), table.name, row + 1, intake.zones)
-            keep = _timed(arrays["t"], keep, intake, row)
+            arrays["t"] = _times(rows.column(columns.time), intake, row + 1, good)
+            good = good & arrays["t"].is_valid().to_numpy(zero_copy_only=False) if arrays["t"].null_count else good
         cleaned = pa.record_batch(arrays | {"x": pa.array(x), "y": pa.array(y)})
         row += rows.num_rows
         intake.advance(fraction)
         if not intake.refused:
-            yield cleaned if keep is None else cleaned.filter(pa.array(keep)), row
+            yield cleaned if good.all() else cleaned.filter(pa.array(good)), row
     intake.finish()
 
 
-def _timed(time: pa.Array, keep: NDArray[np.bool_] | None, intake: Intake, row: int) -> NDArray[np.bool_] | None:
-    """`keep` without the points that have no time."""
-    if not time.null_count:
-        return keep
-    untimed = time.is_null().to_numpy(zero_copy_only=False)
-    if intake.on_error != "drop":
-        raise InputError(
-            f"{intake.name}: row {row + 1 + int(np.argmax(untimed)):,} has no time; repair it, "
-            "or leave such points out with on_error='drop' (--on-error drop)."
-        )
-    valid = np.ones(len(time), np.bool_) if keep is None else keep
-    intake.drop(NO_TIME, int((valid & untimed).sum()))
-    return valid & ~untimed
+def _keys(rows: pa.RecordBatch, columns: Columns, name: str) -> list[pa.Array]:
+    """The ids of the person, if there are any, and of the trip; null where one is missing that has to be there."""
+    keys = [ids_of(rows.column(key), name, key) for key in columns.keys]
+    return [without_nulls(keys[0]), *keys[1:]] if len(keys) > 1 else keys
 
 
-def _keys(rows: pa.RecordBatch, names: Sequence[str], source: str, row: int) -> list[pa.Array]:
-    """The key columns as int64 or text, which every step below can compare."""
-    keys = []
-    for name in names:
-        key = ids_of(rows.column(name), source, name)
+def _identified(keys: Sequence[pa.Array], names: Sequence[str], intake: Intake, first_row: int) -> Mask:
+    """Which rows have all their ids."""
+    good = np.ones(len(keys[0]), np.bool_)
+    for key, name in zip(keys, names, strict=True):
         if key.null_count:
-            i = int(np.argmax(key.is_null().to_numpy(zero_copy_only=False)))
-            raise InputError(f"{source}: row {row + i + 1:,} has no {name}; give every point the id of its trip.")
-        keys.append(key)
-    return keys
+            known = key.is_valid().to_numpy(zero_copy_only=False)
+            why = f"has no {name}; give every point the id of its trip, {LEAVE_OUT}"
+            intake.leave_out(good & ~known, NO_ID, first_row, why)
+            good &= known
+    return good
+
+
+def _places(
+    rows: pa.RecordBatch, columns: Columns, name: str, intake: Intake, first_row: int, good: Mask
+) -> tuple[Floats, Floats]:
+    """Both coordinates of each row as they stand there, NaN where there are none."""
+    if columns.geometry:
+        shapes = rows.column(columns.geometry)
+        first, second, bad = geometry.points(shapes, name)
+        if not intake.drops:
+            intake.leave_out(bad, BAD_SHAPES, first_row, partial(geometry.describe, shapes, name, "Point"))
+        return first, second
+    assert columns.lon is not None
+    assert columns.lat is not None
+    first, second = (_numbers(rows.column(column), column, intake, first_row) for column in (columns.lon, columns.lat))
+    return first, second
+
+
+def _numbers(column: pa.Array, what: str, intake: Intake, first_row: int) -> Floats:
+    """The numbers of a column, NaN where there are none."""
+    found = numbers(column, intake.name, what)
+    if not intake.drops and is_text(column.type):
+        words = pc.fill_null(pc.match_substring_regex(column, r"(?i)[^\s]"), False).to_numpy(zero_copy_only=False)
+        why = f"where a number was expected for {what}; repair the row, {LEAVE_OUT}"
+        odd = np.isnan(found) & words
+        intake.leave_out(odd, BAD_POINTS, first_row, lambda i: f"has {brief(column[i])} {why}")
+    return found
+
+
+def _times(column: pa.Array, intake: Intake, first_row: int, good: Mask) -> pa.Array:
+    """The time of each row, null where there is none, which leaves out a row that is good so far."""
+    times = moments(column, intake.name, first_row)
+    if times.null_count:
+        unknown = ~times.is_valid().to_numpy(zero_copy_only=False)
+
+        def why(i: int) -> str:
+            if not column[i].is_valid:
+                return f"has no time; repair it, {LEAVE_OUT}"
+            return (
+                f"has {brief(column[i])} where a time was expected (ISO 8601 like 2013-07-01T00:00:58, or seconds "
+                f"since 1970, not milliseconds); repair it, {LEAVE_OUT}"
+            )
+
+        intake.leave_out(good & unknown, NO_TIME, first_row, why)
+    if not intake.drops:
+        intake.zones.update(np.unique(has_zone(column.drop_null())).tolist())
+        if len(intake.zones) > 1:
+            raise InputError(
+                f"{intake.name}: from row {first_row:,} some times have a time zone and some do not; give all one."
+            )
+    return times
 
 
 # Which trips are complete
 
 
 def _adjacent(
-    table: Table, names: Sequence[str], points: Iterator[tuple[pa.RecordBatch, int]], intake: Intake, batch: int
+    table: Table, columns: Columns, points: Iterator[tuple[pa.RecordBatch, int]], intake: Intake, batch: int
 ) -> Iterator[pa.RecordBatch]:
     """The batches of `points` with the rows of each trip next to each other.
 
@@ -111,6 +148,7 @@ def _adjacent(
     has not passed has a key that has: so a look at all keys tells whether the rest may stream or has to be sorted.
     Files are ordered by person and then trip, or by trip alone; the first rows tell which key leads.
     """
+    names = columns.keys
     held: list[pa.RecordBatch] = []
     lead, floors, last = 0, None, None
     for rows, read in points:
@@ -141,7 +179,7 @@ def _adjacent(
         return
     # Taken out one by one, so that what has passed is not kept in memory.
     rest = chain((held.pop(0) for _ in range(len(held))), (rows for rows, _ in points))
-    yield from rest if _is_contiguous(table, names, batch) else _sorted(rest, intake, batch)
+    yield from rest if _is_contiguous(table, columns, batch, intake.skip and _silent) else _sorted(rest, intake, batch)
 
 
 @njit(nogil=True, cache=True)
@@ -153,14 +191,14 @@ def _falls(leading: Ints, final: Ints) -> bool:
     return falls > 0
 
 
-def _is_contiguous(table: Table, names: Sequence[str], batch: int) -> bool:
+def _is_contiguous(table: Table, columns: Columns, batch: int, skip: Skip | None) -> bool:
     """Whether no key comes back after another one: then there are as many runs of equal keys as keys."""
     runs: list[pa.RecordBatch] = []
-    row = 0
-    for rows, _ in table.batches(names, batch):
-        keys = _keys(rows, names, table.name, row)
-        row += rows.num_rows
-        if not rows.num_rows:
+    names = columns.keys
+    for rows, _ in table.batches(names, batch, skip):
+        known = pa.table(_keys(rows, columns, table.name), columns.keys).drop_null()
+        keys = [column.combine_chunks() for column in known.columns]
+        if not known.num_rows:
             continue
         starts = pa.array(_run_starts(keys))
         part = pa.record_batch({f"key{i}": key.take(starts) for i, key in enumerate(keys)})
@@ -171,6 +209,10 @@ def _is_contiguous(table: Table, names: Sequence[str], batch: int) -> bool:
         if part.num_rows:
             runs.append(part)
     return are_distinct(runs)
+
+
+def _silent(reason: str, count: int) -> None:
+    """For a second look at the same rows."""
 
 
 def are_distinct(parts: Sequence[pa.RecordBatch]) -> bool:
@@ -263,7 +305,7 @@ def _as_trips(parts: Sequence[pa.RecordBatch], starts: Ints, key_count: int, has
         x, y, time = x[order], y[order], time[order]
     firsts = [key.take(pa.array(starts)) for key in _columns_of(rows, key_count)]
     # Keys are the person's, if there is one, then the trip's; where there is one only, it is both.
-    return Trips(x, y, offsets, time, firsts[-1], firsts[0] if has_person else None, crs)
+    return Trips(x, y, offsets, time, firsts[-1], with_nulls(firsts[0]) if has_person else None, crs)
 
 
 @njit(nogil=True, cache=True)

@@ -8,22 +8,24 @@ double that json.loads gives. Rows with any other form of number are left to jso
 from __future__ import annotations
 
 import json
-import os
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numba import njit
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
 from dqam.sources.columns import Columns
-from dqam.sources.intake import Intake, offsets_of
+from dqam.sources.intake import BAD_SHAPES, LEAVE_OUT, Intake, Mask
 from dqam.sources.tables import Table
-from dqam.sources.values import brief, ids_of, moments, plain
-from dqam.trips import Trips
+from dqam.sources.values import brief, cast_each, ids_of, moments, plain
+from dqam.threads import cores
+from dqam.trips import Trips, offsets_of
 
 SECONDS_BETWEEN_POINTS = 15
 _CHUNK = 4096  # rows that a thread parses at a time
@@ -40,53 +42,65 @@ def read_polylines(table: Table, columns: Columns, intake: Intake, batch: int) -
 
     A trip whose start is unknown is put at 1970, so that the time between its points is still right.
     """
-    waiting: deque[tuple[Future[Trips], int, float]] = deque()
-    workers = os.cpu_count() or 1
+    waiting: deque[tuple[Future[tuple[Trips, Mask, pa.Array]], int, float]] = deque()
+    workers = cores()
     row = 1
     with ThreadPoolExecutor(workers) as pool:
 
         def ready(at_most: int) -> Iterator[Trips]:
             while len(waiting) > at_most:
                 future, first_row, fraction = waiting.popleft()
-                trips = intake.sift(future.result(), first_row)
+                read, bad, texts = future.result()
+                intake.leave_out(bad, BAD_SHAPES, first_row, partial(_no_list, texts))
+                trips = intake.sift(read if not bad.any() else read.kept(None, ~bad), first_row)
                 intake.advance(fraction)
                 if trips is not None:
                     yield trips
 
-        for rows, fraction in table.batches(columns.used, _CHUNK):
+        names = list(dict.fromkeys([*columns.used, *filter(None, [columns.row_id])]))
+        for rows, fraction in table.batches(names, _CHUNK, intake.skip):
             waiting.append((pool.submit(_trips, rows, columns, table.name, row, intake.crs), row, fraction))
             row += rows.num_rows
             yield from ready(2 * workers)
         yield from ready(0)
 
 
-def _trips(rows: pa.RecordBatch, columns: Columns, name: str, first_row: int, crs: str) -> Trips:
+def _trips(rows: pa.RecordBatch, columns: Columns, name: str, first_row: int, crs: str) -> tuple[Trips, Mask, pa.Array]:
+    """The trips of some rows, which of them cannot be read, and their polylines."""
     assert columns.polyline is not None
-    x, y, lengths = parse(rows.column(columns.polyline), name, first_row)
+    polylines = rows.column(columns.polyline)
+    x, y, lengths, bad = parse(polylines, name)
     offsets = offsets_of(lengths)
     time = None
     if columns.time:
         start = moments(rows.column(columns.time), name, first_row).fill_null(0).to_numpy()
         time = _ticks(start, offsets, SECONDS_BETWEEN_POINTS * 1_000_000)
-    ids = ids_of(rows.column(columns.trip), name, columns.trip) if columns.trip else None
-    persons = ids_of(rows.column(columns.person), name, columns.person) if columns.person else None
-    return Trips(x, y, offsets, time, ids, persons, crs)
+    ids, persons = (
+        ids_of(rows.column(column), name, column) if column else None for column in (columns.row_id, columns.person)
+    )
+    return Trips(x, y, offsets, time, ids, persons, crs), bad, polylines
 
 
-def parse(polylines: pa.Array, name: str, first_row: int = 1) -> tuple[Floats, Floats, Ints]:
-    """x and y of JSON lists of [x, y], and each list's number of points (0 for null).
+def _no_list(polylines: pa.Array, i: int) -> str:
+    return f"has the polyline {brief(polylines[i])}, which is not a list of [lon, lat]; repair the row, {LEAVE_OUT}"
 
-    >>> x, y, lengths = parse(pa.array(["[[1,2.5],[3,4]]", "[]"]), "demo")
-    >>> x.tolist(), y.tolist(), lengths.tolist()
-    ([1.0, 3.0], [2.5, 4.0], [2, 0])
+
+def parse(polylines: pa.Array, name: str) -> tuple[Floats, Floats, Ints, Mask]:
+    """x and y of JSON lists of [x, y], each list's number of points (0 for null), and which are no such lists.
+
+    >>> x, y, lengths, bad = parse(pa.array(["[[1,2.5],[3,4]]", "[]", "[["]), "demo")
+    >>> x.tolist(), y.tolist(), lengths.tolist(), bad.tolist()
+    ([1.0, 3.0], [2.5, 4.0], [2, 0, 0], [False, False, True])
     """
     try:
-        texts = plain(polylines).cast(pa.large_string()).fill_null("")
+        texts = cast_each(plain(polylines), pa.large_string())
     except pa.ArrowException:
         raise InputError(f"{name}: polylines are JSON text, not {polylines.type}; write them so.") from None
+    bad = pc.and_(texts.is_null(), polylines.is_valid()).to_numpy(zero_copy_only=False).copy()  # what is not UTF-8
+    texts = texts.fill_null("")
     _, ends, data = texts.buffers()
     if not len(texts) or data is None:
-        return np.empty(0), np.empty(0), np.zeros(len(texts), np.int64)
+        return np.empty(0), np.empty(0), np.zeros(len(texts), np.int64), bad
     offsets = np.frombuffer(ends, np.int64)[texts.offset : texts.offset + len(texts) + 1]
     room = int(offsets[-1] - offsets[0]) // _SHORTEST_POINT + 1
     x, y, lengths = np.empty(room), np.empty(room), np.empty(len(texts), np.int64)
@@ -94,16 +108,19 @@ def parse(polylines: pa.Array, name: str, first_row: int = 1) -> tuple[Floats, F
     x, y = x[:points], y[:points]
     unread = np.flatnonzero(lengths == _UNREAD)
     if len(unread):
-        lists = [_by_json(texts[int(i)].as_py(), name, first_row + int(i)) for i in unread]
+        lists = [_by_json(texts[int(i)].as_py()) for i in unread]
+        bad[unread] = [points is None for points in lists]
+        found = [np.empty((0, 2)) if points is None else points for points in lists]
         lengths[unread] = 0
-        places = np.repeat(offsets_of(lengths)[unread], [len(points) for points in lists])
-        lengths[unread] = [len(points) for points in lists]
-        x = np.insert(x, places, np.concatenate([points[:, 0] for points in lists]))
-        y = np.insert(y, places, np.concatenate([points[:, 1] for points in lists]))
-    return x, y, lengths
+        places = np.repeat(offsets_of(lengths)[unread], [len(points) for points in found])
+        lengths[unread] = [len(points) for points in found]
+        x = np.insert(x, places, np.concatenate([points[:, 0] for points in found]))
+        y = np.insert(y, places, np.concatenate([points[:, 1] for points in found]))
+    return x, y, lengths, bad
 
 
-def _by_json(text: str, name: str, row: int) -> Floats:
+def _by_json(text: str) -> Floats | None:
+    """The points of a list, None if it is none."""
     try:
         points = json.loads(text)
         if isinstance(points, list) and all(
@@ -113,9 +130,7 @@ def _by_json(text: str, name: str, row: int) -> Floats:
             return np.array(points, np.float64).reshape(-1, 2)
     except (ValueError, OverflowError, RecursionError):
         pass
-    raise InputError(
-        f"{name}: row {row:,} has the polyline {brief(text)}, which is not a list of [lon, lat]; repair the row."
-    )
+    return None
 
 
 @njit(nogil=True, cache=True)

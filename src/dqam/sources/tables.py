@@ -10,7 +10,8 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,14 +27,18 @@ from pyarrow.fs import FileSelector, FileSystem, FileType
 
 from dqam.errors import InputError
 from dqam.sources.geometry import declared_crs, primary_column
+from dqam.sources.values import cast_each
 from dqam.threads import ahead
 
 BLOCK = 1 << 24
 IN_MEMORY = 512 << 20
+LARGEST_BLOCK = 2**31 - 1
+BAD_ROWS = "rows that are not CSV"
 _GZIP_RATIO = 6  # text is about so much larger than its gzip
 _BIG_ROW_GROUP = 32 << 20
 
 Batches = Iterator[tuple[pa.RecordBatch, float]]
+Skip = Callable[[str, int], None]  # is told why and how many rows are left out
 
 
 @contextmanager
@@ -75,11 +80,14 @@ class Table:
     names: list[str]
     geometry: str | None = None  # the geometry column that the format itself points to
 
-    def batches(self, columns: Sequence[str], rows: int, numeric: Collection[str] = ()) -> Batches:
-        """Batches of at most `rows` rows in the table's order, each with the part of the table read by then."""
+    def batches(self, columns: Sequence[str], rows: int, skip: Skip | None = None) -> Batches:
+        """Batches of at most `rows` rows in the table's order, each with the part of the table read by then.
+
+        Rows that are damaged are left out if there is a `skip`, and an `InputError` if not.
+        """
         raise NotImplementedError
 
-    def loaded(self, columns: Sequence[str], numeric: Collection[str] = ()) -> Table:
+    def loaded(self, columns: Sequence[str], skip: Skip | None = None) -> Table:
         """The same table in memory, if reading it once is better than reading it twice."""
         return self
 
@@ -102,7 +110,7 @@ class MemoryTable(Table):
     def __init__(self, name: str, names: Sequence[str], select: Callable[[list[str]], pa.Table]) -> None:
         self.name, self.names, self._select = name, list(names), select
 
-    def batches(self, columns: Sequence[str], rows: int, numeric: Collection[str] = ()) -> Batches:
+    def batches(self, columns: Sequence[str], rows: int, skip: Skip | None = None) -> Batches:
         with translated(self.name):
             table = self._select(list(columns))
         done = 0
@@ -110,7 +118,7 @@ class MemoryTable(Table):
             done += batch.num_rows
             yield batch, done / max(len(table), 1)
 
-    def loaded(self, columns: Sequence[str], numeric: Collection[str] = ()) -> Table:
+    def loaded(self, columns: Sequence[str], skip: Skip | None = None) -> Table:
         with translated(self.name):
             table = self._select(list(columns))
         return MemoryTable(self.name, columns, table.select)
@@ -129,7 +137,7 @@ class ArrowTable(MemoryTable):
 
 
 class CsvTable(Table):
-    """A CSV file, gzipped or not. All columns are text, exactly as written, but those asked for as `numeric`."""
+    """A CSV file, gzipped or not. All columns are text, exactly as written."""
 
     def __init__(self, path: Path, zipped: bool) -> None:
         self.name, self._path, self._zipped = path.name, path, zipped
@@ -143,54 +151,77 @@ class CsvTable(Table):
             raise InputError(f"{self.name} is neither Parquet nor UTF-8 text; write it as one of these.")
         with translated(self.name):
             header = line.decode("utf-8-sig").rstrip("\r\n")
-            delimiter = max(",;\t", key=header.count)
-            self.names = next(csv.reader([header], delimiter=delimiter))
-        self._parsing = pyarrow.csv.ParseOptions(delimiter=delimiter)
+            self._delimiter = max(",;\t", key=header.count)
+            self.names = next(csv.reader([header], delimiter=self._delimiter))
 
-    def batches(self, columns: Sequence[str], rows: int, numeric: Collection[str] = ()) -> Batches:
-        with pa.OSFile(str(self._path)) as raw:
-            try:
-                for batch in self._reader(raw, columns, numeric, threads=True):
-                    fraction = min(raw.tell() / self._size, 1.0)
-                    for start in range(0, batch.num_rows, rows):
-                        yield batch.slice(start, rows), fraction
-            except pa.ArrowInvalid as error:
-                raise self._explained(error, columns, numeric) from None
+    def batches(self, columns: Sequence[str], rows: int, skip: Skip | None = None) -> Batches:
+        for batch, fraction in self._rows(columns, skip):
+            for start in range(0, batch.num_rows, rows):
+                yield batch.slice(start, rows), fraction
 
-    def loaded(self, columns: Sequence[str], numeric: Collection[str] = ()) -> Table:
+    def loaded(self, columns: Sequence[str], skip: Skip | None = None) -> Table:
         if self._size * (_GZIP_RATIO if self._zipped else 1) >= IN_MEMORY:
             return self
-        with pa.OSFile(str(self._path)) as raw, translated(self.name):
-            try:
-                table = pyarrow.csv.read_csv(
-                    self._stream(raw), pyarrow.csv.ReadOptions(block_size=BLOCK), self._parsing,
-                    self._types(columns, numeric),
-                )  # fmt: skip
-            except pa.ArrowInvalid as error:
-                raise self._explained(error, columns, numeric) from None
-        return ArrowTable(self.name, table)
+        kinds = pa.schema([(name, pa.string()) for name in columns])
+        with translated(self.name):
+            return ArrowTable(
+                self.name, pa.Table.from_batches([batch for batch, _ in self._rows(columns, skip)], kinds)
+            )
 
-    def _stream(self, raw: pa.NativeFile) -> pa.NativeFile:
-        return pa.CompressedInputStream(raw, "gzip") if self._zipped else raw
-
-    def _types(self, columns: Sequence[str], numeric: Collection[str]) -> pyarrow.csv.ConvertOptions:
-        types = {name: pa.float64() if name in numeric else pa.string() for name in columns}
-        return pyarrow.csv.ConvertOptions(include_columns=list(columns), column_types=types, strings_can_be_null=True)
+    def _rows(self, columns: Sequence[str], skip: Skip | None) -> Batches:
+        """All rows; where some are left out, a row of any length is read too."""
+        block, done = BLOCK, 0
+        while True:
+            seen = 0
+            skipped = Counter[str]()
+            with pa.OSFile(str(self._path)) as raw:
+                try:
+                    for batch in self._reader(raw, columns, block, skip and skipped.update):
+                        seen += batch.num_rows
+                        new = min(batch.num_rows, seen - done)
+                        if new > 0:
+                            done = seen
+                            yield batch.slice(batch.num_rows - new), min(raw.tell() / self._size, 1.0)
+                except pa.ArrowInvalid as error:
+                    if skip is None or "straddl" not in str(error) or block >= LARGEST_BLOCK:
+                        raise self._explained(error, columns) from None
+                    block = min(8 * block, LARGEST_BLOCK)
+                    continue
+            if skip is not None:
+                skip(BAD_ROWS, skipped[BAD_ROWS])
+            return
 
     def _reader(
-        self, raw: pa.NativeFile, columns: Sequence[str], numeric: Collection[str], threads: bool
+        self,
+        raw: pa.NativeFile,
+        columns: Sequence[str],
+        block: int,
+        skipped: Callable[[list[str]], None] | None = None,
+        threads: bool = True,
     ) -> Iterator[pa.RecordBatch]:
-        options = pyarrow.csv.ReadOptions(block_size=BLOCK, use_threads=threads)
+        """Batches of text; where rows are skipped, null where it is not UTF-8."""
+        kind = pa.binary() if skipped else pa.string()
+        handler = (lambda _: skipped([BAD_ROWS]) or "skip") if skipped else None
         with translated_but_invalid(self.name):
-            reader = pyarrow.csv.open_csv(self._stream(raw), options, self._parsing, self._types(columns, numeric))
+            reader = pyarrow.csv.open_csv(
+                pa.CompressedInputStream(raw, "gzip") if self._zipped else raw,
+                pyarrow.csv.ReadOptions(block_size=block, use_threads=threads),
+                pyarrow.csv.ParseOptions(delimiter=self._delimiter, invalid_row_handler=handler),
+                pyarrow.csv.ConvertOptions(
+                    include_columns=list(columns), column_types=dict.fromkeys(columns, kind), strings_can_be_null=True
+                ),
+            )
             while (batch := next(reader, None)) is not None:
+                if skipped:
+                    texts = [cast_each(column, pa.string()) for column in batch.columns]
+                    batch = pa.record_batch(texts, batch.schema.names)
                 yield batch
 
-    def _explained(self, error: pa.ArrowInvalid, columns: Sequence[str], numeric: Collection[str]) -> InputError:
+    def _explained(self, error: pa.ArrowInvalid, columns: Sequence[str]) -> InputError:
         """Read again up to the bad row, with one thread, because only so does Arrow number the rows."""
         with pa.OSFile(str(self._path)) as raw:
             try:
-                for _ in self._reader(raw, columns, numeric, threads=False):
+                for _ in self._reader(raw, columns, BLOCK, threads=False):
                     pass
             except pa.ArrowInvalid as numbered:
                 error = numbered
@@ -203,8 +234,6 @@ class CsvTable(Table):
             )
         if "UTF8" in words:
             return InputError(f"{where} is not UTF-8 text; save the file as UTF-8.")
-        if found := re.search(r"conversion error to double: invalid value '(.{0,40})", words):
-            return InputError(f"{where} has '{found[1].rstrip(chr(39))}' where a number was expected; repair the row.")
         if "straddl" in words:
             return InputError(
                 f"{where} is longer than {BLOCK >> 20} MiB; check that quotes are closed, or write shorter rows."
@@ -253,7 +282,7 @@ class ParquetTable(Table):
                     "same columns, or give one file at a time."
                 )
 
-    def batches(self, columns: Sequence[str], rows: int, numeric: Collection[str] = ()) -> Batches:
+    def batches(self, columns: Sequence[str], rows: int, skip: Skip | None = None) -> Batches:
         done = 0
         with translated(self.name):
             for batch in self._batches(list(columns), rows):

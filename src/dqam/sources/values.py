@@ -1,8 +1,10 @@
-"""Arrow columns as plain numbers and moments, and the first row that is neither."""
+"""Arrow columns as plain ids, numbers and moments.
+
+Each value is read by itself: what it means never depends on the values beside it, so that no row decides how another
+one is read. What cannot be read is null, or NaN; whether that is an error or the row is left out is for the caller.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +14,9 @@ from numpy.typing import NDArray
 
 from dqam.errors import InputError
 
-_DAY_FORMS = [pa.timestamp(unit, zone) for unit in ("us", "ns") for zone in (None, "UTC")]
+FARTHEST = 1e11  # seconds from 1970
+WHOLE = 2.0**53  # floats below are exact whole numbers
+_DATE, _ZONE, _NANOSECONDS = r"^\d{4}-", r"[T ].*(Z|[+-]\d\d(:?\d\d)?)$", r"\.\d{7}"
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -25,81 +29,141 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """The array without extension type, dictionary or string views, which compute functions often lack."""
+    """The array without extension type, dictionary or string views, which compute functions often lack; text that is
+    not UTF-8 is null."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pt.is_dictionary(array.type):
         array = plain(array.dictionary).take(array.indices)
     if pt.is_string_view(array.type):
         array = array.cast(pa.large_string())
+    if is_text(array.type):  # which a Parquet file does not check
+        wide = pt.is_large_string(array.type)
+        return cast_each(array.cast(pa.large_binary() if wide else pa.binary()), array.type)
     return array.cast(pa.large_binary()) if pt.is_binary_view(array.type) else array
 
 
-def ids_of(array: pa.Array, source: str, what: str) -> pa.Array:
-    """Ids as whole numbers or as text without white space around it: what means one trip or person is one id."""
-    ids = plain(array)
+def cast_each(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The values as `kind`, null where one cannot be cast."""
     try:
-        if pt.is_floating(ids.type):  # whole numbers that a data frame with gaps has made floats
-            ids = ids.cast(pa.int64())
-        if pt.is_uint64(ids.type):
-            return ids
-        if pt.is_integer(ids.type):
-            return ids.cast(pa.int64())
-        return pc.utf8_trim_whitespace(ids if is_text(ids.type) else ids.cast(pa.string()))
+        return pc.cast(array, kind)
+    except pa.ArrowInvalid:
+        if len(array) == 1:
+            return pa.nulls(1, kind)
+        middle = len(array) // 2
+        return pa.concat_arrays([cast_each(array[:middle], kind), cast_each(array[middle:], kind)])
+
+
+def ids_of(array: pa.Array, source: str, what: str) -> pa.Array:
+    """Ids as whole numbers or as text without white space around it: what means one trip or person is one id.
+
+    Null where there is none: fractions, empty texts and the last whole number of 64 bits are no ids, so that the latter
+    two can stand for a missing one (`without_nulls`).
+
+    >>> [ids_of(pa.array(ids), "demo", "trip").to_pylist() for ids in ([" a", "a ", " "], [7.0, 7.5])]
+    [['a', 'a', None], [7, None]]
+    """
+    ids = plain(array)
+    if pt.is_floating(ids.type):  # whole numbers that a data frame with gaps has made floats
+        values = ids.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        whole = (np.abs(values) < WHOLE) & (np.floor(values) == values)  # false for NaN
+        return pa.array(np.where(whole, values, 0).astype(np.int64), mask=~whole)
+    if pt.is_integer(ids.type):
+        return with_nulls(ids if pt.is_uint64(ids.type) else ids.cast(pa.int64()))
+    try:
+        text = pc.utf8_trim_whitespace(ids if is_text(ids.type) else cast_each(ids, pa.string()))
     except pa.ArrowException:
-        raise InputError(f"{source}: ids can not be {ids.type} ({what}); use whole numbers or text.") from None
+        raise InputError(f"{source}: ids cannot be {ids.type} ({what}); use whole numbers or text.") from None
+    return with_nulls(text)
 
 
-def numbers(array: pa.Array, name: str, first_row: int, what: str) -> NDArray[np.float64]:
-    """float64[n], without a copy where possible; nulls are NaN."""
+def _nobody(kind: pa.DataType) -> pa.Scalar:
+    """What stands for a missing id where there may be no null."""
+    return pa.scalar(2**64 - 1 if pt.is_uint64(kind) else 2**63 - 1 if pt.is_integer(kind) else "", kind)
+
+
+def without_nulls(ids: pa.Array) -> pa.Array:
+    """Ids with a value for missing ones, which is equal to itself; `with_nulls` is the way back."""
+    return ids.fill_null(_nobody(ids.type)) if ids.null_count else ids
+
+
+def with_nulls(ids: pa.Array) -> pa.Array:
+    """Ids that are null where they are missing."""
+    missing = pc.equal(ids, _nobody(ids.type))
+    return pc.if_else(missing, pa.scalar(None, ids.type), ids) if pc.any(missing).as_py() else ids
+
+
+def numbers(array: pa.Array, name: str, what: str) -> NDArray[np.float64]:
+    """float64[n], without a copy where possible; NaN where there is no number."""
     array = plain(array)
-    if not pt.is_float64(array.type):
-        if not (_is_number(array.type) or is_text(array.type) or pt.is_null(array.type)):
-            raise InputError(f"{name}: {what} is a column of {array.type} where numbers were expected; convert it.")
-        array = _cast(array, pa.float64(), name, first_row, f"a number was expected for {what}")
-    return array.to_numpy(zero_copy_only=False)
+    if is_text(array.type):
+        array = cast_each(pc.ascii_trim_whitespace(array), pa.float64())
+    elif not (_is_number(array.type) or pt.is_null(array.type)):
+        raise InputError(f"{name}: {what} is a column of {array.type} where numbers were expected; convert it.")
+    return array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
-def moments(array: pa.Array, name: str, first_row: int, zones: set[bool] | None = None) -> pa.Array:
+def moments(array: pa.Array, name: str, first_row: int) -> pa.Array:
     """Int64 microseconds since 1970, null where unknown; numbers are seconds, strings ISO 8601 or seconds.
 
-    `zones` collects whether times have a time zone, over all batches of a source: all or none may.
+    >>> moments(pa.array(["1970-01-01T00:00:01", "1970-01-01T01:00:01+01:00", "1", "one"]), "demo", 1).to_pylist()
+    [1000000, 1000000, 1000000, None]
     """
     array = plain(array)
     kind = array.type
-    expected = "a time was expected (ISO 8601 like 2013-07-01T00:00:58, or seconds)"
     if is_text(kind):
-        known = array.drop_null()
-        if not len(known):
-            return pa.nulls(len(array), pa.int64())
-        first = known[:1]
-        kind = next((form for form in (pa.float64(), *_DAY_FORMS) if _casts(first, form)), _DAY_FORMS[0])
-        if kind in _DAY_FORMS:  # a later value may have more decimals than the first
-            kind = next((form for form in _DAY_FORMS if form.tz == kind.tz and _casts(known, form)), kind)
-        array = _cast(array, kind, name, first_row, expected)
+        return _moments_of_text(pc.ascii_trim_whitespace(array))
     if pt.is_timestamp(kind) or pt.is_date(kind):
-        if zones is not None:
-            zones.add(getattr(kind, "tz", None) is not None)
-            if len(zones) > 1:
-                raise InputError(
-                    f"{name}: from row {first_row:,} some times have a time zone and some not; give all one."
-                )
         return array.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False).view(pa.int64())
     if _is_number(kind):
-        seconds = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        with np.errstate(invalid="ignore"):
-            known_seconds = np.isfinite(seconds)
-            if (too_far := known_seconds & (np.abs(seconds) > 1e11)).any():
-                i = int(np.argmax(too_far))
-                raise InputError(
-                    f"{name}: row {first_row + i:,} has time {seconds[i]:.17g}, too many seconds since 1970; "
-                    "if these are milliseconds, divide them by 1000."
-                )
-            ticks = np.rint(seconds * 1e6).astype(np.int64)
-        return pa.array(ticks, mask=None if known_seconds.all() else ~known_seconds)
+        return _ticks(array.cast(pa.float64(), safe=False))
     if pt.is_null(kind):
         return array.cast(pa.int64())
-    raise InputError(f"{name}: row {first_row:,} has {brief(array[0])} where {expected}; convert the column.")
+    raise InputError(
+        f"{name}: row {first_row:,} has {brief(array[0])} where a time was expected (ISO 8601 like "
+        "2013-07-01T00:00:58, or seconds); convert the column."
+    )
+
+
+def has_zone(array: pa.Array) -> NDArray[np.bool_]:
+    """Which times name their time zone; numbers of seconds count as such."""
+    array = plain(array)
+    if is_text(array.type):
+        dates = pc.fill_null(pc.match_substring_regex(array, _DATE), False).to_numpy(zero_copy_only=False)
+        return ~dates | pc.fill_null(pc.match_substring_regex(array, _ZONE), False).to_numpy(zero_copy_only=False)
+    named = getattr(array.type, "tz", None) is not None or not pt.is_temporal(array.type)
+    return np.full(len(array), named)
+
+
+def _moments_of_text(text: pa.Array) -> pa.Array:
+    """Each of some texts is of one form at most; all of them mostly are of the same."""
+    forms = [pa.float64(), *(pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("us", "ns"))]
+    known = text.drop_null()
+    form = next((form for form in forms if _casts(known[:1], form)), forms[0])
+    if _casts(text, form):
+        return _as_ticks(pc.cast(text, form))
+    dates, zoned, fine = (
+        pc.fill_null(pc.match_substring_regex(text, pattern), False).to_numpy(zero_copy_only=False)
+        for pattern in (_DATE, _ZONE, _NANOSECONDS)
+    )
+    classes = np.where(dates, 1 + 2 * zoned + fine, 0)
+    ticks = pa.nulls(len(text), pa.int64())
+    for place, form in enumerate(forms):
+        mine = pa.array(classes == place)
+        ticks = pc.replace_with_mask(ticks, mine, _as_ticks(cast_each(text.filter(mine), form)))
+    return ticks
+
+
+def _as_ticks(times: pa.Array) -> pa.Array:
+    if pt.is_floating(times.type):
+        return _ticks(times)
+    return times.cast(pa.timestamp("us", times.type.tz), safe=False).view(pa.int64())
+
+
+def _ticks(seconds: pa.Array) -> pa.Array:
+    values = seconds.to_numpy(zero_copy_only=False)
+    near = np.abs(values) <= FARTHEST  # false for NaN
+    return pa.array(np.rint(np.where(near, values, 0) * 1e6).astype(np.int64), mask=None if near.all() else ~near)
 
 
 def brief(value: object) -> str:
@@ -114,22 +178,3 @@ def _casts(array: pa.Array, kind: pa.DataType) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
-
-
-def _cast(array: pa.Array, kind: pa.DataType, name: str, first_row: int, expected: str) -> pa.Array:
-    try:
-        return pc.cast(array, kind, safe=pt.is_temporal(kind) or is_text(array.type))
-    except pa.ArrowInvalid:
-        i = _first_failing(array, lambda part: _casts(part, kind))
-        raise InputError(
-            f"{name}: row {first_row + i:,} has {brief(array[i])} where {expected}; repair the row."
-        ) from None
-
-
-def _first_failing(array: pa.Array, good: Callable[[pa.Array], bool]) -> int:
-    """The index of the first value that makes a slice fail, by bisection."""
-    low, high = 0, len(array)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if good(array[low:middle]) else (low, middle)
-    return low

@@ -1,0 +1,126 @@
+"""Tables with one trip a row, as a LineString, a polyline or a `Trips`: rows with the same ids are pieces of one trip.
+
+What makes a trip is its id, within its person where there is one, in every format: a trip that stands in twenty rows
+counts once. Where there are no ids a row is a trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dqam.sources import geometry
+from dqam.sources.columns import Columns
+from dqam.sources.intake import BAD_SHAPES, Intake
+from dqam.sources.tables import Batches, Skip, Table
+from dqam.sources.values import ids_of, without_nulls
+from dqam.trips import Trips, offsets_of
+
+_POINTS_A_TRIP = 32  # a guess, to read about as many rows at once as fill a batch
+
+
+def read_lines(table: Table, columns: Columns, intake: Intake, batch: int) -> Iterator[Trips]:
+    """The rows of a table of LineStrings. Null and empty ones are dropped and counted.
+
+    A point is a trip of one point, where it is left to each row what it is.
+    """
+    assert columns.geometry is not None
+    trip, person = columns.row_id, columns.person
+    names = list(dict.fromkeys(name for name in (columns.geometry, trip, person) if name))
+    row = 1
+    for rows, fraction in table.batches(names, max(1, batch // _POINTS_A_TRIP), intake.skip):
+        shapes = rows.column(columns.geometry)
+        x, y, lengths, bad = geometry.lines(shapes, table.name, points=intake.drops)
+        intake.leave_out(bad, BAD_SHAPES, row, partial(geometry.describe, shapes, table.name, "LineString"))
+        ids, persons = (ids_of(rows.column(name), table.name, name) if name else None for name in (trip, person))
+        read = Trips(x, y, offsets_of(lengths), None, ids, persons, intake.crs)
+        trips = intake.sift(read if not bad.any() else read.kept(None, ~bad), row)
+        row += rows.num_rows
+        intake.advance(fraction)
+        if trips is not None:
+            yield trips
+
+
+def keys_of(table: Table, columns: Columns, batch: int, intake: Intake) -> Iterator[pa.RecordBatch]:
+    """The ids of all rows of a table with a trip a row; nothing where trips have none."""
+    if columns.row_id is None:
+        return
+    names = [name for name in (columns.person, columns.row_id) if name]
+    for rows, _ in table.batches(names, batch, intake.skip and (lambda *_: None)):
+        yield pa.record_batch({name: without_nulls(ids_of(rows.column(name), table.name, name)) for name in names})
+
+
+def repeated(keys: Iterable[pa.RecordBatch]) -> pa.Table | None:
+    """Each of the rows of ids, of the person and then the trip, that stand there more than once; None if none do."""
+    parts = [part.rename_columns(["key0", "key1"][: part.num_columns]) for part in keys]
+    if not parts:
+        return None
+    table = pa.Table.from_batches(parts)
+    counts = table.group_by(table.column_names, use_threads=False).aggregate([([], "count_all")])
+    again = counts.filter(pc.greater(counts.column("count_all"), 1)).drop_columns(["count_all"])
+    return again if again.num_rows else None
+
+
+def joined(parts: Iterator[Trips], again: pa.Table | None, intake: Intake) -> Iterator[Trips]:
+    """The same trips, but those with ids that come `again` made one of all that have the same ids, at the end."""
+    if again is None:
+        yield from parts
+        return
+    held = []
+    for trips in parts:
+        rows = keys_in(trips).append_column("row", pa.array(np.arange(len(trips))))
+        found = rows.join(again, again.column_names, join_type="left semi", use_threads=False).column("row")
+        several = np.zeros(len(trips), np.bool_)
+        several[found.to_numpy()] = True
+        if several.any():
+            held.append(trips.kept(None, several))
+        if not several.all():
+            yield trips.kept(None, ~several)
+    if held:
+        yield _joined(Trips.concat(held), intake)
+
+
+def _joined(rows: Trips, intake: Intake) -> Trips:
+    """Rows with the same ids made one trip, its pieces by time and then as they came."""
+    codes = [column.combine_chunks().dictionary_encode().indices.to_numpy() for column in keys_in(rows).columns]
+    trip = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)[1].ravel()
+    starts = np.zeros(len(rows)) if rows.time is None else rows.time[rows.offsets[:-1]]
+    order = np.lexsort((starts, trip))
+    pieces = rows.taken(order)
+    firsts = np.flatnonzero(np.diff(trip[order], prepend=-1))
+    intake.joined += len(rows) - len(firsts)
+    within = np.setdiff1d(np.arange(len(rows)), firsts)
+    which = pa.array(firsts)
+    return Trips(
+        pieces.x,
+        pieces.y,
+        np.append(pieces.offsets[firsts], pieces.points),
+        pieces.time,
+        None if pieces.ids is None else pieces.ids.take(which),
+        None if pieces.persons is None else pieces.persons.take(which),
+        pieces.crs,
+        np.union1d(pieces.offsets[within], [] if pieces.cuts is None else pieces.cuts).astype(np.int64),
+    )
+
+
+def keys_in(trips: Trips) -> pa.Table:
+    """The ids of each trip, of its person and then of itself."""
+    keys = [ids for ids in (trips.persons, trips.ids) if ids is not None]
+    return pa.table({f"key{i}": without_nulls(ids) for i, ids in enumerate(keys)})
+
+
+class OfOneKind(Table):
+    """The rows of a table whose geometries are points, or those whose are not."""
+
+    def __init__(self, table: Table, column: str, points: bool) -> None:
+        self.name, self.names, self._table, self._column, self._points = table.name, table.names, table, column, points
+
+    def batches(self, columns: Sequence[str], rows: int, skip: Skip | None = None) -> Batches:
+        names = list(dict.fromkeys([*columns, self._column]))
+        for batch, fraction in self._table.batches(names, rows, skip):
+            found = geometry.are_points(batch.column(self._column), self.name) == self._points
+            yield batch.filter(pa.array(found)).select(list(columns)), fraction
