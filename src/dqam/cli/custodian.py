@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shutil
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from dqam.cli.terminal import answers, itself, json_option, plain, print_json, p
 from dqam.errors import InputError
 from dqam.files import writable
 from dqam.grid import Grid, is_degrees
-from dqam.privacy.budget import spell
+from dqam.privacy.budget import parse_epsilon, spell
 from dqam.rectangles import read_rectangles
 
 if TYPE_CHECKING:
@@ -318,6 +319,7 @@ def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
                             {
                                 "id": one.id,
                                 "epsilon": float(one.epsilon),
+                                "settled": None if one.settled is None else float(one.settled),
                                 "mechanism": one.mechanism,
                                 "grid": one.grid,
                                 "when": one.when,
@@ -340,7 +342,9 @@ def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
         events = [(total.when, f"total set to {spell(total.epsilon)}", "") for total in account.totals]
         for one in account.publications:
             state = "" if one.release else ", never saved: spent all the same"
-            events.append((one.when, f"{one.mechanism} on {one.grid}{state}", spell(one.epsilon)))
+            if one.settled is not None:
+                state = f", ended early: {spell(one.settled)} of {spell(one.epsilon)} spent, nothing released"
+            events.append((one.when, f"{one.mechanism} on {one.grid}{state}", spell(one.cost)))
         for when, what, cost in sorted(events, key=lambda event: event[0]):
             table.add_row(when[:19].replace("T", " "), plain(what), cost)
         table.add_row("", "[bold]left[/]", f"[bold]{spell(account.left)} of {spell(account.total)}[/]")
@@ -350,10 +354,22 @@ def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
 @ledger.command()
 @click.argument("name")
 @click.argument("epsilon")
+@click.option("--sure", is_flag=True, help="Raise the total without being asked.")
 @click.pass_obj
-def total(book: Any, name: str, epsilon: str) -> None:
-    """Set what may be spent in all on the data set NAME. The change stays on record."""
-    book.set_total(name, epsilon)
+def total(book: Any, name: str, epsilon: str, sure: bool) -> None:
+    """Set what may be spent in all on the data set NAME. The change stays on record, and raising asks first."""
+    (account,) = book.history(name)
+    new = parse_epsilon(epsilon)
+    if new > account.total and not sure:
+        weaker = (
+            f"Raising the total of {account.name} from {spell(account.total)} to {spell(new)} weakens the promise made "
+            "to the people in the data"
+        )
+        if not sys.stdin.isatty():
+            raise InputError(f"{weaker}; say --sure if that is what you want.")
+        if not click.confirm(f"{weaker}. Raise it?", err=True):
+            raise InputError(f"The total of {account.name} stays {spell(account.total)}.")
+    book.set_total(name, new)
     (account,) = book.history(name)
     answers.print(f"{account.name}: {spell(account.left)} of {spell(account.total)} left", markup=False)
 

@@ -1,14 +1,18 @@
 """The ledger: every publication of a data set draws on one total budget, kept in a database.
 
 An epsilon is charged in one transaction that is on disk before any noise is drawn. If the computation then fails, it
-stays charged. The ledger is the custodian's and never part of a release.
+stays charged. Data sets are known by name, and by sketches of their trips, so that trips that were published under one
+name do not get a second budget under another. The ledger is the custodian's and never part of a release.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import secrets
 import shlex
+import sys
 import unicodedata
 import uuid
 from collections.abc import Iterator
@@ -16,9 +20,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import click
 from sqlalchemy import (
     URL,
     CheckConstraint,
@@ -26,10 +31,13 @@ from sqlalchemy import (
     Connection,
     ForeignKey,
     Integer,
+    LargeBinary,
     MetaData,
     NullPool,
+    Row,
     Table,
     Text,
+    UniqueConstraint,
     create_engine,
     func,
     insert,
@@ -43,12 +51,19 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from dqam.errors import InputError
 from dqam.privacy.budget import BudgetError, Number, Unit, parse_epsilon, spell
 
-VERSION = 1  # of the tables
+if TYPE_CHECKING:
+    from dqam.privacy.sketch import Sketch
+
+VERSION = 2  # of the tables
+SAME = 0.25  # share of the smaller set's trips above which two data sets count as one
 WAIT = 60  # seconds for others to finish their transactions
 LONGEST = 200  # characters of a name
 LARGEST = 10**100  # numerator and denominator of an epsilon
 LOCK = 0x6471616D  # PostgreSQL's advisory lock that stands for the whole ledger
 URL_LIKE = re.compile(r"\w[\w+.-]*://|(sqlite|postgres(ql)?)(\+\w+)?:", re.IGNORECASE)
+IGNORED = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
+)  # not seen
 FRACTION = re.compile(r"[1-9][0-9]{0,100}(/[1-9][0-9]{0,100})?")
 
 TABLES = MetaData()
@@ -81,7 +96,33 @@ PUBLICATIONS = Table(
     Column("grid", Text, nullable=False),
     Column("noted", Text, nullable=False),
     Column("release", Text),  # when the release was saved
+    Column("settled", Text),  # what it cost in the end, if it ended early
 )
+SKETCHES = Table(  # publications of the same trips under one name have one
+    "dqam_sketches",
+    TABLES,
+    Column("number", Integer, primary_key=True),
+    Column("data_set", Text, ForeignKey(DATA_SETS.c.name), nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("sketch", LargeBinary, nullable=False),
+    UniqueConstraint("data_set", "digest"),
+)
+SECRETS = Table("dqam_secrets", TABLES, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
+
+
+class SameTripsError(BudgetError):
+    """Trips that were published under another name are about to get a second budget.
+
+    found  what was found, as a clause without a way out
+    other  the name under which they were published
+    unit   the unit of that data set, if it is not the one that was asked for
+
+    The message says what to do in Python: use the other name, or insist with `sure`. Commands put it in their words.
+    """
+
+    def __init__(self, message: str, found: str = "", other: str = "", unit: str | None = None) -> None:
+        super().__init__(message)
+        self.found, self.other, self.unit = found, other, unit
 
 
 @dataclass(frozen=True)
@@ -94,6 +135,9 @@ class Spent:
     total: Fraction
     left: Fraction  # after this
     when: str
+    new_ledger: bool  # no data set was in it before
+    new_data_set: bool  # nothing was published under this name before
+    others: tuple[str, ...]  # names of the other data sets
 
 
 @dataclass(frozen=True)
@@ -106,7 +150,12 @@ class Total:
 
 @dataclass(frozen=True)
 class Publication:
-    """One publication that was paid for; `release` is when it was saved, if it was."""
+    """One publication that was paid for.
+
+    epsilon  what was charged before noise was drawn
+    settled  what it cost in the end, if it ended early: at most epsilon
+    release  when it was saved, if it was
+    """
 
     id: str
     epsilon: Fraction
@@ -115,6 +164,12 @@ class Publication:
     grid: str
     when: str
     release: str | None
+    settled: Fraction | None = None
+
+    @property
+    def cost(self) -> Fraction:
+        """What it takes from the budget."""
+        return self.epsilon if self.settled is None else self.settled
 
 
 @dataclass(frozen=True)
@@ -135,7 +190,7 @@ class Account:
     @property
     def spent(self) -> Fraction:
         """What all publications cost, saved or not."""
-        return sum((publication.epsilon for publication in self.publications), Fraction(0))
+        return sum((publication.cost for publication in self.publications), Fraction(0))
 
     @property
     def left(self) -> Fraction:
@@ -178,7 +233,7 @@ class Ledger:
         If not said it is what the environment variable DQAM_LEDGER says, else ledger.db in the user's folder for dqam.
         """
         if where is None:
-            where = os.environ.get("DQAM_LEDGER") or Path(click.get_app_dir("dqam"), "ledger.db")
+            where = os.environ.get("DQAM_LEDGER") or _folder() / "ledger.db"
             if isinstance(where, str) and not URL_LIKE.match(where) and not Path(where).expanduser().is_absolute():
                 raise InputError(f"DQAM_LEDGER is {where!r}, another file in every folder; give the whole path.")
         ledger = cls(_locate(where))
@@ -197,8 +252,8 @@ class Ledger:
         with self._transaction() as connection:
             if account := self._account(connection, name):
                 raise InputError(
-                    f"{name} is in the ledger already, with a total of {spell(account.total)}; "
-                    f"change that with `{_command(name, epsilon)}`."
+                    f"{_known_as(account, name)} is in the ledger already, with a total of {spell(account.total)}; "
+                    f"change that with `{_command(account.name, epsilon)}`."
                 )
             _enter(connection, name, epsilon, unit_name)
 
@@ -211,26 +266,61 @@ class Ledger:
                 raise InputError(_unknown(name))
             if epsilon < account.spent:
                 raise InputError(
-                    f"{name}: {spell(account.spent)} of epsilon is spent and can not be taken back, so the total can "
-                    f"not be {spell(epsilon)}; give at least {spell(account.spent)}."
+                    f"{_known_as(account, name)}: {spell(account.spent)} of epsilon is spent and can not be taken "
+                    f"back, so the total can not be {spell(epsilon)}; give at least {spell(account.spent)}."
                 )
-            _note_total(connection, name, epsilon)
+            _note_total(connection, account.name, epsilon)
+
+    @property
+    def sketch_key(self) -> str:
+        """The secret under which trips are sketched for this ledger; it was drawn when the ledger was made."""
+        with self._transaction(write=False) as connection:
+            key = connection.execute(select(SECRETS.c.value).where(SECRETS.c.name == "sketches")).scalar()
+        if key is None:
+            raise InputError(f"The ledger {self._place} is damaged: it has no key for sketches; restore a backup.")
+        return str(key)
 
     def spend(
-        self, name: str, epsilon: Number, unit: Unit, mechanism: str, grid: str, total: Number | None = None
+        self,
+        name: str,
+        epsilon: Number,
+        unit: Unit,
+        mechanism: str,
+        grid: str,
+        total: Number | None = None,
+        *,
+        sketch: Sketch | None = None,
+        sure: bool = False,
     ) -> Spent:
         """Charge a publication, or refuse and charge nothing; noise may be drawn only after this returned.
 
-        A data set that is new is registered with `total`, or if that is not said with this epsilon as its total.
+        A data set that is new is registered with `total`, or if that is not said with this epsilon as its total. Trips
+        that were published under another name are refused with a `SameTripsError`, unless the custodian is `sure`.
+
+        sketch  of the trips, made under `sketch_key`; it is kept, to recognise the trips later
         """
         name, asked = canonical(name), _epsilon(epsilon)
         given = None if total is None else _epsilon(total)
         with self._transaction() as connection:
             account = self._account(connection, name)
             whole, left = _granted(account, name, asked, unit.name, given)
+            name = name if account is None else account.name
+            known = self._names(connection)
+            if sketch is not None and not sure:
+                self._refuse_same(connection, name, unit, sketch)
             if account is None:
                 _enter(connection, name, whole, unit.name)
-            spent = Spent(str(uuid.uuid4()), name, asked, whole, left - asked, _now())
+            spent = Spent(
+                str(uuid.uuid4()),
+                name,
+                asked,
+                whole,
+                left - asked,
+                _now(),
+                new_ledger=not known,
+                new_data_set=account is None or not account.publications,
+                others=tuple(other for other in known if other != name),
+            )
             connection.execute(
                 insert(PUBLICATIONS).values(
                     id=spent.id,
@@ -243,7 +333,17 @@ class Ledger:
                     noted=spent.when,
                 )
             )
+            if sketch is not None:
+                _keep(connection, name, sketch.to_bytes())
         return spent
+
+    def check_same(self, name: str, unit: Unit, sketch: Sketch, sure: bool = False) -> None:
+        """Refuse trips that `spend` would refuse, before long work is done for them; nothing is charged."""
+        name = canonical(name)
+        if not sure:
+            with self._transaction(write=False) as connection:
+                account = self._account(connection, name)
+                self._refuse_same(connection, name if account is None else account.name, unit, sketch)
 
     def check(self, name: str, epsilon: Number, unit: Unit, total: Number | None = None) -> None:
         """Refuse what `spend` would refuse, before long work is done for it; nothing is charged."""
@@ -254,11 +354,30 @@ class Ledger:
 
     def saved(self, id: str) -> None:
         """Note that the release was written; the first time counts."""
-        row = PUBLICATIONS.c.id == id
         with self._transaction() as connection:
-            if connection.execute(select(PUBLICATIONS.c.number).where(row)).first() is None:
-                raise InputError(f"The ledger {self._place} has no publication {id!r}; `dqam ledger` lists them.")
+            if self._publication(connection, id).settled is not None:
+                raise InputError(f"Publication {id} ended early, so it has no release; publish again.")
+            row = PUBLICATIONS.c.id == id
             connection.execute(update(PUBLICATIONS).where(row, PUBLICATIONS.c.release.is_(None)).values(release=_now()))
+
+    def settle(self, id: str, spent: Fraction) -> None:
+        """Note that a publication ended early, without a release, after it had used only `spent` of its charge.
+
+        The rest can be spent again. Both numbers stay on record. This is final: it is done once, and never after the
+        release was saved. Where it is not reached, as after a crash, all that was charged stays spent.
+        """
+        spent = _epsilon(spent)
+        with self._transaction() as connection:
+            publication = self._publication(connection, id)
+            if publication.release is not None:
+                raise InputError(f"Publication {id} was saved, so all of its {spell(publication.epsilon)} is spent.")
+            if publication.settled is not None:
+                raise InputError(f"Publication {id} was settled before, at {spell(publication.settled)}.")
+            if spent > publication.epsilon:
+                raise InputError(
+                    f"Publication {id} was charged {spell(publication.epsilon)} and cannot have used {spell(spent)}."
+                )
+            connection.execute(update(PUBLICATIONS).where(PUBLICATIONS.c.id == id).values(settled=str(spent)))
 
     def history(self, name: str | None = None) -> list[Account]:
         """All data sets, or one, as they were registered; the oldest first."""
@@ -280,7 +399,7 @@ class Ledger:
         return f"Ledger({self._place!r})"
 
     def _prepare(self) -> None:
-        """Make the tables if there are none; only here, so that a ledger that vanished is not begun anew unseen."""
+        """Make or upgrade the tables; only here, so that a ledger that vanished is not begun anew unseen."""
         if self._lite:
             try:
                 Path(self._place).parent.mkdir(parents=True, exist_ok=True)
@@ -290,12 +409,19 @@ class Ledger:
                 ) from None
         with self._transaction(write=False, made=False) as connection:
             found = inspect(connection).has_table(VERSIONS.name)
-        if not found:
-            if self._lite:
-                os.chmod(self._place, 0o600)  # it says when what was published of whom
+            old = found and connection.execute(select(VERSIONS.c.version)).scalars().all() == [1]
+        if not found and self._lite:
+            os.chmod(self._place, 0o600)  # it says when what was published of whom
+        if not found or old:
             with self._transaction(made=False) as connection:
-                TABLES.create_all(connection)
-                if connection.execute(select(VERSIONS)).first() is None:
+                TABLES.create_all(connection)  # those that are missing
+                versions = connection.execute(select(VERSIONS.c.version)).scalars().all()
+                if versions == [1]:  # nobody else was faster
+                    connection.exec_driver_sql("ALTER TABLE dqam_publications ADD COLUMN settled TEXT")
+                    connection.execute(update(VERSIONS).values(version=VERSION))
+                if versions in ([], [1]):
+                    connection.execute(insert(SECRETS).values(name="sketches", value=secrets.token_hex(16)))
+                if not versions:
                     connection.execute(insert(VERSIONS).values(version=VERSION))
         with self._transaction(write=False):
             pass
@@ -339,7 +465,54 @@ class Ledger:
             )
 
     def _account(self, connection: Connection, name: str) -> Account | None:
+        """The data set of this name, or else the oldest whose name looks like it."""
+        known = self._names(connection)
+        if name not in known:
+            ours = _looks(name)
+            name = next((other for other in known if ours & _looks(other)), name)
         return next(iter(self._accounts(connection, name)), None)
+
+    def _names(self, connection: Connection) -> list[str]:
+        names = select(DATA_SETS.c.name).order_by(DATA_SETS.c.registered, DATA_SETS.c.name)
+        return list(connection.execute(names).scalars())
+
+    def _publication(self, connection: Connection, id: str) -> Publication:
+        row = connection.execute(select(PUBLICATIONS).where(PUBLICATIONS.c.id == id)).first()
+        if row is None:
+            raise InputError(f"The ledger {self._place} has no publication {id!r}; `dqam ledger` lists them.")
+        return self._paid(row)
+
+    def _paid(self, row: Row[Any]) -> Publication:
+        return Publication(
+            row.id,
+            self._fraction(row.epsilon),
+            Unit(row.unit, row.max_trips),
+            row.mechanism,
+            row.grid,
+            row.noted,
+            row.release,
+            None if row.settled is None else self._fraction(row.settled),
+        )
+
+    def _refuse_same(self, connection: Connection, name: str, unit: Unit, sketch: Sketch) -> None:
+        """A `SameTripsError` if these trips were published under another name."""
+        from dqam.privacy.sketch import Sketch
+
+        others = (
+            select(SKETCHES.c.data_set, SKETCHES.c.sketch, DATA_SETS.c.unit)
+            .join(DATA_SETS)
+            .where(SKETCHES.c.data_set != name)
+            .order_by(SKETCHES.c.number)
+        )
+        for row in connection.execute(others):
+            if sketch.overlap(Sketch.from_bytes(row.sketch)) > SAME:
+                found, way_out = f"{name} has many trips in common with {row.data_set!r}", f"dataset={row.data_set!r}"
+                mixed = row.unit if row.unit != unit.name else None
+                if mixed:
+                    found += f", whose budget is for the unit {mixed!r} and cannot be added to one for {unit.name!r}"
+                    way_out += f" and unit={mixed!r}"
+                insist = "or with sure=True to spend a second budget on these trips"
+                raise SameTripsError(f"{found}; publish with {way_out}, {insist}.", found, row.data_set, mixed)
 
     def _accounts(self, connection: Connection, name: str | None = None) -> list[Account]:
         """What the tables hold, of all data sets or of one."""
@@ -353,17 +526,7 @@ class Ledger:
             amounts.setdefault(row.data_set, []).append(Total(self._fraction(row.epsilon), row.noted))
         paid: dict[str, list[Publication]] = {}
         for row in connection.execute(publications.order_by(PUBLICATIONS.c.number)):
-            paid.setdefault(row.data_set, []).append(
-                Publication(
-                    row.id,
-                    self._fraction(row.epsilon),
-                    Unit(row.unit, row.max_trips),
-                    row.mechanism,
-                    row.grid,
-                    row.noted,
-                    row.release,
-                )
-            )
+            paid.setdefault(row.data_set, []).append(self._paid(row))
         accounts = []
         for row in connection.execute(names.order_by(DATA_SETS.c.registered, DATA_SETS.c.name)):
             if row.name not in amounts:
@@ -398,6 +561,15 @@ class Ledger:
             else "see that the server runs and that you may read and write there"
         )
         return InputError(f"The ledger {self._place} can not be used ({reason}); {way_out}.")
+
+
+def _folder() -> Path:
+    """The user's folder for dqam; where `click.get_app_dir` has it."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("APPDATA", os.path.expanduser("~")), "dqam")
+    if sys.platform == "darwin":
+        return Path(os.path.expanduser("~/Library/Application Support"), "dqam")
+    return Path(os.environ.get("XDG_CONFIG_HOME", os.path.expanduser("~/.config")), "dqam")
 
 
 def _locate(where: str | os.PathLike[str]) -> URL:
@@ -451,6 +623,43 @@ def canonical(name: str) -> str:
     return plain
 
 
+def _looks(name: str) -> frozenset[str]:
+    """How a canonical name looks in small letters and in capitals; names that share a look are one data set.
+
+    A look is a skeleton of Unicode's TR39, in which characters that are easily confused are the same: "x" in all
+    scripts, but also "m" and "rn", "1" and "l" in small letters and "1" and "I" in capitals. Names that are one by
+    mistake share a budget, which is safe, and can be given a name that differs more.
+
+    >>> sorted(_looks("ta\u0445is") & _looks("taxis")), _looks("march") & _looks("april")
+    (['TAXlS', 'taxis'], frozenset())
+    """
+    return frozenset(map(_skeleton, (name, name.upper())))
+
+
+def _skeleton(text: str) -> str:
+    plain = IGNORED.sub("", unicodedata.normalize("NFD", text))
+    return unicodedata.normalize("NFD", plain.translate(_prototypes()).translate(_prototypes()))
+
+
+@cache
+def _prototypes() -> dict[int, str]:
+    """For each character that can be confused, one text for all that are confused with it.
+
+    The library lists with each character those that it is mapped to or from: a star around the prototype. So one with a
+    single neighbour is mapped to that; where two have only each other, to the longer or, if both are characters, to the
+    smaller. Marks of direction are of its listing and no part of the character.
+    """
+    from confusable_homoglyphs.confusables import confusables_data
+
+    listed = {
+        char.strip("\u200e"): [each["c"].strip("\u200e") for each in near] for char, near in confusables_data.items()
+    }
+    alone = {char: near[0] for char, near in listed.items() if len(char) == len(near) == 1}
+    return {
+        ord(char): other for char, other in alone.items() if len(other) > 1 or len(listed[other]) > 1 or other < char
+    }
+
+
 def _epsilon(value: Number) -> Fraction:
     """An epsilon that the ledger can hold exactly."""
     epsilon = parse_epsilon(value)
@@ -468,22 +677,22 @@ def _granted(
         if asked > left:
             raise BudgetError(f"{name}: a total of {spell(whole)} does not cover {spell(asked)}; give a larger one.")
         return whole, left
-    whole, left = account.total, account.left
+    whole, left, shown = account.total, account.left, _known_as(account, name)
     if account.unit_name != unit_name:
         raise InputError(
-            f"{name} has a budget for the unit {account.unit_name!r}, which bounds nothing for the unit "
+            f"{shown} has a budget for the unit {account.unit_name!r}, which bounds nothing for the unit "
             f"{unit_name!r}, so the two can not be added up; publish with the unit {account.unit_name!r}."
         )
     if given is not None and given != whole:
         raise InputError(
-            f"{name} has a total of {spell(whole)} in the ledger and {spell(given)} was given; "
-            f"leave the total out, or change it with `{_command(name, given)}`."
+            f"{shown} has a total of {spell(whole)} in the ledger and {spell(given)} was given; "
+            f"leave the total out, or change it with `{_command(account.name, given)}`."
         )
     if asked > left:
         less = "ask for less, or raise" if left else "all of it is spent: raise"
         raise BudgetError(
-            f"{name}: {spell(asked)} of epsilon was asked and {spell(left)} of {spell(whole)} is left; {less} "
-            f"the total with `{_command(name)}`, which weakens the promise made to the people in the data."
+            f"{shown}: {spell(asked)} of epsilon was asked and {spell(left)} of {spell(whole)} is left; {less} "
+            f"the total with `{_command(account.name)}`, which weakens the promise made to the people in the data."
         )
     return whole, left
 
@@ -495,6 +704,18 @@ def _enter(connection: Connection, name: str, total: Fraction, unit_name: str) -
 
 def _note_total(connection: Connection, name: str, total: Fraction) -> None:
     connection.execute(insert(TOTALS).values(data_set=name, epsilon=str(total), noted=_now()))
+
+
+def _keep(connection: Connection, name: str, sketch: bytes) -> None:
+    digest = hashlib.sha256(sketch).hexdigest()
+    row = (SKETCHES.c.data_set == name, SKETCHES.c.digest == digest)
+    if connection.execute(select(SKETCHES.c.number).where(*row)).first() is None:
+        connection.execute(insert(SKETCHES).values(data_set=name, digest=digest, sketch=sketch))
+
+
+def _known_as(account: Account, name: str) -> str:
+    """The name in the ledger, and why it is meant by a name that only looks like it."""
+    return account.name if account.name == name else f"{account.name} (which {name!r} looks like)"
 
 
 def _command(name: str, total: Fraction | None = None) -> str:
