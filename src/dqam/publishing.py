@@ -1,14 +1,18 @@
 """From trips to a release: what is public is decided, the budget is recorded as spent, and only then noise is drawn.
 
-What can fail for reasons that are public, or of the file, fails before anything is spent. After that the budget is
-gone, whatever happens: a crash never lets more be published than is recorded.
+What can fail for reasons that are public, or because a file cannot be read at all, fails before anything is spent.
+After that the budget is gone, whatever happens: a crash never lets more be published than is recorded. No single trip
+decides whether there is a release: rows that cannot be used are left out one by one, and that there is hardly anything
+on the map is found by a private look, which is paid for.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import posixpath
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -21,25 +25,27 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dqam import stopping
 from dqam.engines.disk import Disk
 from dqam.errors import InputError
-from dqam.grid import Grid
+from dqam.grid import Grid, check_order
 from dqam.histogram import SpatialHistogram
 from dqam.mechanisms import Mechanism, make
 from dqam.mechanisms.doubt import Doubt, doubt
 from dqam.mechanisms.flux import Flux
-from dqam.privacy.budget import Budget, Number, Unit, parse_epsilon
+from dqam.mechanisms.uniform import EmptyMapError
+from dqam.privacy.budget import Budget, Number, Unit, parse_epsilon, spell
 from dqam.privacy.curator import Curator
-from dqam.privacy.keeping import Keep
+from dqam.privacy.keeping import Keep, unknown
 from dqam.privacy.ledger import Ledger, Spent
 from dqam.privacy.noise import OpenDPNoise
+from dqam.privacy.sketch import sketch_of
 from dqam.progress import Progress, bar, quiet, watching
 from dqam.records import MOST_TRIPS, AnyRecords, Engine, Records, Scanned
 from dqam.rectangles import Snapped, random_rectangles, snap
 from dqam.release.release import Provenance, Release, check_crs
 from dqam.sources import Source, read
-from dqam.trips import Trips
-from dqam.walks import Gap, lay
+from dqam.walks import Gap, walk
 
 QUERIES = 16_000
 MAX_TRIPS = 10  # of a person, if not said
@@ -47,6 +53,7 @@ LONGEST = 200  # characters of a title
 TITLE = "Distinct trips on a map"
 MEMORY = 4 << 30
 ENGINES = ("local", "duckdb", "spark")
+LARGE, HUGE = 4, 10  # epsilons that are remarked upon, and that the custodian has to be sure of
 LIBRARIES = ("dqam", "numpy", "numba", "opendp", "pyproj")
 
 
@@ -67,12 +74,14 @@ def publish(
     engine: str = "local",
     memory: int = MEMORY,
     progress: bool = False,
+    sure: bool = False,
 ) -> Release:
     """Spend `epsilon` of a data set's budget and make a release that anyone may have.
 
-    trips      what `dqam.read` gives or takes: a file, a data frame, MovingPandas trajectories; or Spark's data frame
+    trips      what `dqam.read` gives or takes: a file, a data frame, MovingPandas trajectories; or Spark's data frame.
+               Rows that cannot be used are left out, each by itself
     grid       where the map is: public, never taken from the trips
-    epsilon    what this publication may tell: 1, "0.1", Fraction(1, 3)
+    epsilon    privacy budget of this publication, smaller is more private: 1, "0.1", Fraction(1, 3)
     mechanism  a name of `dqam.mechanisms.MECHANISMS`; "flux" also tells how far its answers may be off
     queries    rectangles, in the CRS of the grid, that the map should be good at; random ones if not given.
                They are public: never take them from the trips
@@ -87,9 +96,14 @@ def publish(
     engine     "local" has all trips in memory; "duckdb" sorts points on disk; "spark" has a cluster count
     memory     bytes, about, that "duckdb" may take
     progress   whether to show how far reading and scans are, in a terminal or a notebook
+    sure       publish although something looks like a slip: an epsilon above 10, bounds that seem to be in another
+               order, points without trip ids, trips that were published under another name, or a map on which a first,
+               private look finds hardly anything
 
     The budget is recorded as spent before noise is drawn, and stays so whatever happens then. More than is left is
-    refused with a `dqam.privacy.budget.BudgetError`, and nothing is spent.
+    refused with a `dqam.privacy.budget.BudgetError`, and nothing is spent. Where the first look finds hardly anything a
+    `EmptyMapError` is raised, and only what that look cost is spent. Nothing else that the trips hold stops a
+    publication.
 
     >>> import dqam
     >>> from dqam.cities import BOUNDS, city_trips
@@ -104,48 +118,107 @@ def publish(
     plan = Plan.of(grid, epsilon, mechanism, queries, unit, max_trips, gap, title)
     name = data_set_name(trips) if dataset is None else dataset
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    book.check(name, plan.epsilon, plan.unit, total)
-    keep = Keep.of(plan.unit, OpenDPNoise().generator())
-    with records_of(plan, trips, keep, engine, memory, bar if progress else quiet) as records:
-        release, spent = carry_out(plan, records, keep, name, book, total)
+    release, spent = carry_out(
+        plan, trips, name, book, total, engine=engine, memory=memory, progress=bar if progress else quiet, sure=sure
+    )
     book.saved(spent.id)
+    for note in begun(spent, book):
+        warnings.warn(note, stacklevel=2)
     return release
+
+
+def carry_out(
+    plan: Plan,
+    trips: Any,
+    name: str,
+    ledger: Ledger,
+    total: Number | None = None,
+    *,
+    engine: str = "local",
+    memory: int = MEMORY,
+    progress: Progress = quiet,
+    sure: bool = False,
+    charged: Callable[[Spent], None] = lambda spent: None,
+) -> tuple[Release, Spent]:
+    """The release that was planned, and what was charged for it; `charged` is told as soon as it was."""
+    source = source_of(trips, engine)
+    plan.check(source, sure)
+    ledger.check(name, plan.epsilon, plan.unit, total)
+    keep, noise = Keep.of(plan.unit, OpenDPNoise().generator()), OpenDPNoise()
+    with records_of(plan, source, keep, engine, memory, progress, ledger.sketch_key) as records:
+        with stopping.later():  # so that whoever is stopped knows whether it was charged
+            spent = ledger.spend(
+                name, plan.epsilon, plan.unit, plan.mechanism, str(plan.grid), total, sketch=records.sketch, sure=sure
+            )
+            charged(spent)
+        curator = Curator(records, Budget(plan.epsilon, name), noise, plan.unit, wary=not sure)
+        try:
+            return plan.release(curator, spent.id, keep.salt, source.row_is_trip), spent
+        except EmptyMapError:
+            ledger.settle(spent.id, curator.spent)
+            raise
+
+
+def begun(spent: Spent, ledger: Ledger) -> list[str]:
+    """What to say where a name or a ledger is new, as that may be a slip that gives trips a second budget."""
+    if spent.new_ledger:
+        return [f"The ledger {ledger.place} is new. If there was another before, stop and restore it."]
+    if not spent.new_data_set or not spent.others:
+        return []
+    others = ", ".join(spent.others[:5]) + (", ..." if len(spent.others) > 5 else "")
+    return [
+        f"{spent.data_set} is a new data set in the ledger, beside {others}. If these trips were published under "
+        "another name, use that name from now on: what was spent under both adds up."
+    ]
+
+
+def source_of(trips: Any, engine: str) -> Source:
+    """The trips as they are read for publishing: rows that cannot be used are left out."""
+    if engine == "spark" and isinstance(trips, str | os.PathLike):
+        from dqam.engines.spark import frame_of
+
+        trips = frame_of(trips)
+    return (trips if isinstance(trips, Source) else read(trips)).for_publishing()
 
 
 @contextmanager
 def records_of(
-    plan: Plan, trips: Any, keep: Keep, engine: str = "local", memory: int = MEMORY, progress: Progress = quiet
+    plan: Plan,
+    trips: Any,
+    keep: Keep,
+    engine: str = "local",
+    memory: int = MEMORY,
+    progress: Progress = quiet,
+    sketch_key: str | None = None,
 ) -> Iterator[AnyRecords]:
-    """What is kept of the trips, where they are; an `InputError` if none is on the grid."""
+    """What is kept of the trips, where they are; with a sketch of all of them, if there is a key for it."""
     if keep.unit != plan.unit:
         raise InputError(f"Trips are kept for the unit {keep.unit}, and the plan is for {plan.unit}.")
     if engine not in ENGINES:
         raise InputError(f"There is no engine {engine!r}; use one of {', '.join(ENGINES)}.")
     if not isinstance(memory, int):
         raise InputError(f"Memory is a number of bytes, such as 4 << 30; got {memory!r}.")
-    if engine == "spark" and isinstance(trips, str | os.PathLike):
-        from dqam.engines.spark import frame_of
-
-        trips = frame_of(trips)
-    source = trips if isinstance(trips, Source) else read(trips)
+    source = source_of(trips, engine)
     if source.frame is not None:
         if engine == "duckdb":
             raise InputError("A data frame of Spark is for Spark to count; write it to files for the engine 'duckdb'.")
         from dqam.engines.spark import Spark
 
-        with Spark(source, keep, plan.grid, plan.gap, progress=progress) as cluster:
+        with Spark(source, keep, plan.grid, plan.gap, progress=progress, sketch_key=sketch_key) as cluster:
             yield _scanned(cluster, plan)
         return
     if engine == "spark":
         raise InputError(f"{source.name}: Spark reads Parquet files, or takes a data frame of its own.")
     if engine == "duckdb":
-        with Disk(source, keep, plan.grid, plan.gap, memory, progress=progress) as sorted_points:
+        with Disk(source, keep, plan.grid, plan.gap, memory, progress=progress, sketch_key=sketch_key) as sorted_points:
             yield _scanned(sorted_points, plan)
         return
     with watching(progress, f"Reading {source.name}", lambda: source.progress):
-        whole = Trips.concat(list(source))
-    (walks,) = lay([whole], plan.grid, plan.gap, source.name)
-    yield Records(walks, keep.mask(whole.persons, whole.ids), plan.unit)
+        whole = source.gathered()
+    records = Records(walk(whole, plan.grid, plan.gap), keep.mask(whole.persons, whole.ids), plan.unit)
+    if sketch_key is not None:
+        records.sketch = sketch_of(keep.candidates(whole).summary(), sketch_key)
+    yield records
 
 
 def _scanned(engine: Engine, plan: Plan) -> Scanned:
@@ -153,21 +226,8 @@ def _scanned(engine: Engine, plan: Plan) -> Scanned:
     records = Scanned(engine, plan.queries)
     if records.trips()[0] > MOST_TRIPS:
         raise InputError(f"At most {MOST_TRIPS:,} trips can be asked at once; split the data set.")
-    if not records.trips()[0]:
-        raise InputError(
-            f"None of the trips meets {plan.grid.bounds} ({plan.grid.crs}); give bounds that cover them, or if x and y "
-            "are swapped read it with --swap-axes (swap_axes=True)."
-        )
+    records.sketch = engine.sketch
     return records
-
-
-def carry_out(
-    plan: Plan, records: AnyRecords, keep: Keep, name: str, ledger: Ledger, total: Number | None = None
-) -> tuple[Release, Spent]:
-    """The release that was planned, and what was charged for it."""
-    curator = Curator(records, Budget(plan.epsilon, name), OpenDPNoise(), plan.unit)
-    spent = ledger.spend(name, plan.epsilon, plan.unit, plan.mechanism, str(plan.grid), total)
-    return plan.release(curator, spent.id, keep.salt), spent
 
 
 def data_set_name(trips: Any) -> str:
@@ -240,7 +300,27 @@ class Plan:
         silence = Gap.parse(gap) if isinstance(gap, str) else gap
         return cls(grid, parse_epsilon(epsilon), mechanism, whose, cells, in_words, silence, title)
 
-    def release(self, curator: Curator, publication: str, salt: str = "") -> Release:
+    def check(self, source: Source, sure: bool = False) -> None:
+        """An `InputError` where columns are missing or, unless the custodian is `sure`, where something looks like a
+        slip. Looks at no row."""
+        if self.unit.name == "person" and not source.has_persons:
+            raise unknown("person")
+        if self.gap is not None and math.isfinite(self.gap.seconds) and not source.has_times:
+            raise InputError("A gap in seconds needs points with a time, and these have none; give it in metres.")
+        if sure:
+            return
+        check_order(self.grid.bounds, self.grid.crs)
+        if self.epsilon > HUGE:
+            raise InputError(
+                f"{remark(self.epsilon)} Give a smaller one (1 is common), or insist with sure=True (--sure)."
+            )
+        if source.person_is_trip:
+            raise InputError(
+                f"{source.name} has no trip ids: all points of a {source.roles['person']} would be one trip. Name the "
+                "column that has them, columns={'trip': ...} (--column trip=NAME), or insist with sure=True (--sure)."
+            )
+
+    def release(self, curator: Curator, publication: str, salt: str = "", row_is_trip: bool = False) -> Release:
         """Ask the curator all that the mechanism wants to know, for all of its budget."""
         if curator.grid != self.grid or curator.unit != self.unit:
             raise InputError("The curator has another grid or unit than the plan.")
@@ -256,6 +336,7 @@ class Plan:
             queries=self.queries_in_words,
             gap="" if self.gap is None else str(self.gap),
             salt=salt if self.unit.name == "person" else "",
+            row_is_trip=row_is_trip,
             ledger=curator.ledger,
             private=curator.private,
             versions={name: version(name) for name in LIBRARIES},
@@ -268,6 +349,18 @@ class Plan:
             estimate = mechanism.estimate(curator, self.queries, curator.budget)
             return estimate.histogram, doubt(estimate)
         return mechanism.synthesize(curator, self.queries, curator.budget), None
+
+
+def remark(epsilon: Fraction) -> str:
+    """What a large epsilon leaves of the promise.
+
+    >>> remark(Fraction(5))
+    'Epsilon 5 is large: someone who is 50 % sure that a trip is in the data can become 99.3 % sure.'
+    """
+    after = 1 / (1 + math.exp(-min(float(epsilon), 700.0)))
+    shown = f"{math.floor(1000 * after) / 10:g} %" if after < 0.999 else "more than 99.9 %"
+    suspects = "someone who is 50 % sure that a trip is in the data"
+    return f"Epsilon {spell(epsilon)} is large: {suspects} can become {shown} sure."
 
 
 def parameters_of(mechanism: Mechanism) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numba import njit
@@ -27,6 +27,9 @@ from dqam.threads import cores, each_span, spans
 from dqam.trips import Trips
 from dqam.walks import AnyWalks, walk
 
+if TYPE_CHECKING:
+    from dqam.privacy.sketch import Sketch
+
 Integers = NDArray[np.int64]
 
 MASS = 2**30 - 2**24  # of a trip, spread over its visits; see `UniformityCosts` for what the difference is for
@@ -36,6 +39,8 @@ SHADOW = UNIT  # of a number of a shadow
 
 class AnyRecords(Protocol):
     """What can be asked of trips, wherever they are. Every method is a sum over trips."""
+
+    sketch: Sketch | None  # of all trips that could be kept, if it was asked for; the custodian's
 
     @property
     def grid(self) -> Grid:
@@ -82,6 +87,7 @@ class Records:
             raise InputError("Records for the unit 'person' say which trips are kept.")
         self.keep = keep
         self.unit = unit
+        self.sketch: Sketch | None = None
         self.longest = _longest_pieces(walks.pieces, walks.trips)
         if keep is not None:
             self.longest[~keep] = -1
@@ -179,6 +185,10 @@ class Engine(Protocol):
     def grid(self) -> Grid:
         """Where it lays the trips."""
 
+    @property
+    def sketch(self) -> Sketch | None:
+        """Of all trips, after the first scan, if it was asked for."""
+
     def add_up(self, wanted: Sequence[Wanted]) -> list[Integers]:
         """Each of the sums over all trips, in one scan."""
 
@@ -192,6 +202,7 @@ class Scanned:
 
     def __init__(self, engine: Engine, queries: Integers) -> None:
         self._engine, self.grid, self.unit = engine, engine.grid, engine.unit
+        self.sketch: Sketch | None = None
         queries = queries.copy()
         self._known: list[tuple[Wanted, Integers]] = []
         self.scans = 0

@@ -118,6 +118,19 @@ class Trips:
             None if self.cuts is None else np.flatnonzero(cut[points]),
         )
 
+    def summary(self) -> pa.Table:
+        """A row for each trip: west, south, east and north of its points, its first time, and ids if there are any."""
+        starts = self.offsets[:-1]
+        sides = (np.minimum, self.x), (np.minimum, self.y), (np.maximum, self.x), (np.maximum, self.y)
+        columns: dict[str, object] = {
+            name: side.reduceat(values, starts) if len(starts) else np.zeros(0)
+            for name, (side, values) in zip(("west", "south", "east", "north"), sides, strict=True)
+        }
+        if self.time is not None:
+            columns["time"] = np.minimum.reduceat(self.time, starts) if len(starts) else np.zeros(0, np.int64)
+        columns |= {name: ids for name, ids in (("person", self.persons), ("trip", self.ids)) if ids is not None}
+        return pa.table(columns)
+
     @classmethod
     def concat(cls, batches: Sequence[Trips]) -> Trips:
         """One `Trips` of several that came from the same source."""

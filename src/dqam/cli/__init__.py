@@ -15,12 +15,10 @@ import click
 
 import dqam
 from dqam import stopping
-from dqam.cli import analyst, custodian, demo, exact, generate, research
+from dqam.cli import analyst, custodian, demo, exact, generate, research, terminal
 from dqam.cli.terminal import plain, words
 from dqam.errors import InputError
 from dqam.privacy.budget import BudgetError
-
-STOPPED = "Stopped; no file is half-written. What `dqam publish` had charged stays spent: see `dqam ledger`."
 
 
 def main() -> NoReturn:
@@ -31,10 +29,10 @@ def main() -> NoReturn:
         cli.main(prog_name="dqam", standalone_mode=False)
         stopping.check()
     except (click.exceptions.Abort, KeyboardInterrupt):
-        words.print(STOPPED)
+        words.print(terminal.STOPPED, markup=False)
         sys.exit(130)
     except stopping.Stopped:
-        words.print(STOPPED)
+        words.print(terminal.STOPPED, markup=False)
         raise
     except click.ClickException as error:
         error.show()

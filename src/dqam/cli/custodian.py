@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-import math
 import re
+import shlex
 import shutil
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 from rich.table import Table
 
+from dqam.cli import terminal
 from dqam.cli.options import OVERWRITE, PATH, reads_trips, refuse_to_replace
-from dqam.cli.terminal import answers, itself, json_option, plain, print_json, progress_of, say_notes, words
+from dqam.cli.terminal import (
+    answers,
+    itself,
+    json_option,
+    plain,
+    print_json,
+    progress_of,
+    say_left_out,
+    say_notes,
+    words,
+)
 from dqam.errors import InputError
 from dqam.files import writable
-from dqam.grid import Grid, is_degrees
+from dqam.grid import Grid
 from dqam.privacy.budget import parse_epsilon, spell
 from dqam.rectangles import read_rectangles
 
 if TYPE_CHECKING:
-    from dqam.privacy.ledger import Ledger
     from dqam.publishing import Plan
     from dqam.release.release import Release
     from dqam.sources import Source
     from dqam.walks import Gap
 
 MADE_UP = (1_000, 10_000, 100_000)  # trips to plan for, where their number is not said
-LARGE, HUGE = 4, 10  # epsilons that are remarked upon, and that have to be confirmed
 LEDGER = click.option(
     "--ledger",
     metavar="FILE|URL",
@@ -69,7 +76,12 @@ LEDGER = click.option(
     help="Who counts: this machine in memory, DuckDB on its disk, or Spark (FILE: Parquet, or its URL).",
 )
 @click.option("--memory", default="4GiB", show_default=True, help="What --engine duckdb may take, about.")
-@click.option("--sure", is_flag=True, help=f"Publish though epsilon is above {HUGE}, or bounds look misordered.")
+@click.option(
+    "--sure",
+    is_flag=True,
+    help="Publish although something looks like a slip: an epsilon above 10, bounds in another order, no trip ids, "
+    "trips that were published under another name, or hardly anything on the map.",
+)
 @json_option
 def publish(
     source: Source,
@@ -105,19 +117,18 @@ def publish(
     publication of a data set spends its whole budget, unless --total leaves more for later. Bounds, queries, title and
     all options are public: never take them from the trips.
     """
-    from dqam.privacy.keeping import Keep
-    from dqam.privacy.ledger import Ledger
-    from dqam.publishing import TITLE, Plan, carry_out, data_set_name, records_of
-    from dqam.records import Records
+    from dqam.privacy.ledger import Ledger, SameTripsError, Spent
+    from dqam.publishing import LARGE, TITLE, Plan, begun, carry_out, data_set_name, remark
 
-    if not sure:
-        _refuse_misordered(grid)
     if max_trips is not None and unit == "trip":
         raise InputError(f"--max-trips {max_trips} is for --unit person; a trip is one trip.")
     limit = parse_size(memory)
     asked = None if queries is None else read_rectangles(queries, grid)
     plan = Plan.of(grid, epsilon, mechanism, asked, unit, max_trips, gap, title or TITLE)
-    _remark_epsilon(float(plan.epsilon), sure or only_plan)
+    source = source.for_publishing()
+    plan.check(source, sure or only_plan)
+    if plan.epsilon > LARGE:
+        words.print(remark(plan.epsilon), soft_wrap=True)
     if only_plan:
         _show_plan(plan, (expect,) if expect else MADE_UP, as_json)
         return
@@ -128,19 +139,28 @@ def publish(
     refuse_to_replace(output, overwrite)
     _check_room(writable(output), 40 * grid.rows * grid.columns + 2**22)
     name, book = data_set_name(source) if dataset is None else dataset, Ledger.open(ledger)
-    book.check(name, plan.epsilon, plan.unit, total)
-    _say_what_begins(book, name)
-    if engine == "local":
-        say_notes(source)
-    keep = Keep.of(plan.unit, np.random.default_rng())
-    with records_of(plan, source, keep, engine, limit, progress_of) as records:
-        if engine != "local":  # after what it refuses
-            say_notes(source)
-        # the other engines have progress bars of their own
-        with words.status("Counting and drawing") if isinstance(records, Records) else nullcontext():
-            release, spent = carry_out(plan, records, keep, name, book, total)
-        output = _saved(release, output, overwrite)
-        book.saved(spent.id)
+    say_notes(source)
+    terminal.STOPPED = "Stopped; no file is half-written, and nothing was charged."
+
+    def charged(spent: Spent) -> None:
+        paid = f"epsilon {spell(spent.epsilon)} was charged to {spent.data_set} and stays spent"
+        terminal.STOPPED = f"Stopped; no file is half-written. {paid}: see `dqam ledger`."
+
+    try:
+        release, spent = carry_out(
+            plan, source, name, book, total,
+            engine=engine, memory=limit, progress=progress_of, sure=sure, charged=charged,
+        )  # fmt: skip
+    except SameTripsError as error:
+        raise SameTripsError(
+            f"{error.found}. Publish under that name, --dataset {shlex.quote(error.other)}, or say --sure if they are "
+            "other trips."
+        ) from None
+    output = _saved(release, output, overwrite)
+    book.saved(spent.id)
+    for note in begun(spent, book):
+        words.print(note, markup=False, soft_wrap=True)
+    say_left_out(source)
     if as_json:
         facts = {"release": str(output), "id": spent.id, "dataset": spent.data_set, "private": True}
         paid = {"epsilon": float(spent.epsilon), "left": float(spent.left), "total": float(spent.total)}
@@ -174,47 +194,6 @@ def parse_size(text: str) -> int:
         raise InputError(f"A size of memory is a number with its unit, such as 4GiB or 800MB; got {text!r}.")
     power = " KMGT".index(found[2].upper() or " ")
     return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
-
-
-def _refuse_misordered(grid: Grid) -> None:
-    """Bounds that would be those of a city, were they given west, east, south, north."""
-    west, east, south, north = grid.bounds
-    if is_degrees(grid.crs) and west < east and -90 <= south < north <= 90:
-        meant = (east - west) * (north - south)
-        given = (grid.bounds[2] - grid.bounds[0]) * (grid.bounds[3] - grid.bounds[1])
-        if meant < given / 1000:
-            raise InputError(
-                f"Bounds are west south east north; these look like west east south north. Did you mean "
-                f"{west:.10g} {south:.10g} {east:.10g} {north:.10g}? If not, say --sure."
-            )
-
-
-def _remark_epsilon(epsilon: float, sure: bool) -> None:
-    """Say what a large epsilon leaves of the promise, and have a huge one confirmed."""
-    if epsilon <= LARGE:
-        return
-    after = 1 / (1 + math.exp(-min(epsilon, 700.0)))
-    shown = f"{math.floor(1000 * after) / 10:g} %" if after < 0.999 else "more than 99.9 %"
-    remark = f"Epsilon {epsilon:g} is large: who is 50 % sure that someone is in the data can become {shown} sure."
-    if epsilon > HUGE and not sure:
-        raise InputError(f"{remark} Say --sure if that is what you want, or give a smaller one; 1 is common.")
-    words.print(remark, soft_wrap=True)
-
-
-def _say_what_begins(book: Ledger, name: str) -> None:
-    """A name or a ledger that is new may be a slip that gives trips a second budget."""
-    from dqam.privacy.ledger import canonical
-
-    known, new = [account.name for account in book.history()], canonical(name)
-    if not known:
-        begun = f"The ledger {book.place} is new. If there was another before, stop and bring it back."
-        words.print(begun, markup=False, soft_wrap=True)
-    elif new not in known:
-        others = ", ".join(known[:5]) + (", ..." if len(known) > 5 else "")
-        begun = (
-            f"{new} is a new data set in the ledger, beside {others}. Were these trips published under another name?"
-        )
-        words.print(f"{begun} Then use that: --dataset NAME.", markup=False, soft_wrap=True)
 
 
 def _saved(release: Release, output: Path, overwrite: bool) -> Path:

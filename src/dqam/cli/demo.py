@@ -40,9 +40,8 @@ def demo(output: Path, trips: int, seed: int) -> None:
     """Generate a city, publish a map of it at epsilon = 1, and hold its answers against the exact ones."""
     from dqam import cities
     from dqam.counting import count_distinct
-    from dqam.privacy.keeping import Keep
     from dqam.privacy.ledger import Ledger
-    from dqam.publishing import Plan, carry_out, records_of
+    from dqam.publishing import Plan, carry_out
     from dqam.sources import read
     from dqam.walks import walk
 
@@ -60,9 +59,7 @@ def demo(output: Path, trips: int, seed: int) -> None:
     with words.status("Publishing with flux, epsilon = 1"):
         plan = Plan.of(grid, 1, title="A made-up city")
         book = Ledger.open(book_file)
-        keep = Keep.of(plan.unit, np.random.default_rng())
-        with records_of(plan, raw, keep) as records:
-            release, spent = carry_out(plan, records, keep, "a made-up city", book, RUNS)
+        release, spent = carry_out(plan, raw, "a made-up city", book, RUNS)
         release.save(saved, overwrite=True)
         book.saved(spent.id)
     with replacing(page) as temporary:

@@ -19,6 +19,7 @@ from dqam.cli.terminal import (
     answers,
     json_option,
     print_json,
+    say_left_out,
     say_not_private,
     say_notes,
     watched,
@@ -90,7 +91,9 @@ def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, a
     table.add_row("  on the grid", f"{seen['points on the grid']:,}")
     table.add_row("  outside", f"{seen['points'] - seen['points on the grid']:,}")
     for reason, number in source.dropped.items():
-        table.add_row("dropped", f"{number:,} {reason}")
+        table.add_row("left out", f"{number:,} {reason}")
+    if source.joined:
+        table.add_row("joined", f"{source.joined:,} rows to others with the same trip id")
     table.add_row("pieces", f"{seen['pieces']:,} (one for each time a trip is on the grid)")
     table.add_row("visits", f"{seen['visits']:,} ({seen['visits'] / max(1, seen['trips on the grid']):.1f} a trip)")
     answers.print(table)
@@ -173,8 +176,7 @@ def count(
         answers.print(f"... and {len(counts) - SHOWN:,} more{'' if output else '; save them with -o FILE'}")
     if output:
         words.print(f"Saved as {output}", markup=False)
-    for reason, number in source.dropped.items():
-        words.print(f"Dropped: {number:,} {reason}")
+    say_left_out(source)
     say_notes(source)
 
 

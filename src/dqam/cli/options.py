@@ -52,9 +52,8 @@ TRIPS_AND_GRID: tuple[Option, ...] = (
     click.option(
         "--on-error",
         type=click.Choice(["fail", "drop"]),
-        default="fail",
-        show_default=True,
-        help="What to do with points whose coordinates are missing or out of range.",
+        help="What to do with rows that cannot be used, such as points off the earth. By default `publish` drops them, "
+        "so that no row decides whether there is a release, and other commands fail.",
     ),
     click.option("--source-crs", help="CRS of the file's coordinates, if it does not say so itself."),
     click.option("--swap-axes", is_flag=True, help="The file has latitude and longitude exchanged."),
@@ -94,7 +93,7 @@ def reads_trips(command: Command) -> Command:
     def run(
         file: Path | str,
         columns: tuple[str, ...],
-        on_error: str,
+        on_error: str | None,
         source_crs: str | None,
         swap_axes: bool,
         max_gap: str | None,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dqam.trips import Trips
 
 NOT_PRIVATE = "NOT PRIVATE: exact figures of the raw trips. For the custodian's eyes, not for publication."
+STOPPED = "Stopped; no file is half-written."
 SHOWN = 12  # rectangles listed on a terminal
 
 words = Console(stderr=True, highlight=False)
@@ -62,6 +63,14 @@ def say_notes(source: Source) -> None:
     """What was noticed in the file."""
     for note in source.notes:
         words.print(f"[yellow]Note:[/] {plain(note)}")
+
+
+def say_left_out(source: Source) -> None:
+    """What was not used of the file, and what was joined."""
+    for reason, number in source.dropped.items():
+        words.print(f"Left out: {number:,} {reason}")
+    if source.joined:
+        words.print(f"Joined: {source.joined:,} rows to others with the same trip id")
 
 
 def say_not_private(console: Console) -> None:

@@ -25,11 +25,12 @@ from dqam import stopping
 from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.privacy.keeping import Keep
+from dqam.privacy.sketch import NO_TRIPS, Sketch, sketch_sql
 from dqam.progress import EVERY, Progress, Show, quiet
 from dqam.records import Integers, Wanted, add_up
 from dqam.sources import Source, regrouped
 from dqam.sources.points import gather
-from dqam.sources.values import with_nulls
+from dqam.sources.values import nobody, with_nulls
 from dqam.steps import Steps
 from dqam.walks import AnyWalks, Gap, walk
 
@@ -57,6 +58,7 @@ class Disk:
         memory: int = 4 << 30,
         folder: str | None = None,
         progress: Progress = quiet,
+        sketch_key: str | None = None,
     ) -> None:
         if memory < OWN + LEAST:
             raise InputError(
@@ -74,6 +76,7 @@ class Disk:
         self._folder = Path(self._temporary.name)
         self._steps: Path | None = None  # of all trips, after the first scan
         self._scans = 0
+        self._sketch_key, self.sketch = sketch_key, None if sketch_key is None else NO_TRIPS
 
     def __enter__(self) -> Disk:
         return self
@@ -125,9 +128,13 @@ class Disk:
             base.execute("SET preserve_insertion_order = false")  # of what is not ordered
             base.execute("SET enable_progress_bar = true")
             base.execute("SET enable_progress_bar_print = false")  # the bar is ours
-            names = self._load(base)
-            if not names:
+            columns = self._load(base)
+            if columns is None:
                 return
+            names = list(columns.names)
+            if self._sketch_key is not None:
+                sketched = partial(self._sketched, base, columns, self._sketch_key)
+                self.sketch = self._run(base, sketched, "Comparing", lambda: max(0.0, base.query_progress()) / 100)
             person, trip = "key0" if "person" in self._source.roles else None, "key1" if "key1" in names else None
             order = ", ".join(name for name in names if name not in ("x", "y"))
             query = f"SELECT * EXCLUDE (row) FROM ({self._keep.sql('points', person, trip)}) ORDER BY {order}"
@@ -145,8 +152,18 @@ class Disk:
                     done += part.num_rows
                     show(done / max(1, rows))
 
-    def _load(self, base: duckdb.DuckDBPyConnection) -> list[str]:
-        """All points into a table of the database; the names of its columns, none where there are no points."""
+    def _sketched(self, base: duckdb.DuckDBPyConnection, columns: pa.Schema, key: str) -> Sketch:
+        """A sketch of all trips, as of `Trips.summary`."""
+        keys = [name for name in columns.names if name.startswith("key")]
+        none = nobody(columns.field("key0").type).as_py()
+        person = f"nullif(key0, {none!r}) AS person, " if "person" in self._source.roles else ""
+        sides = "min(x) AS west, min(y) AS south, max(x) AS east, max(y) AS north"
+        time = ", min(t) AS time" if "t" in columns.names else ""
+        trips = f"SELECT {person}{keys[-1]} AS trip, {sides}{time} FROM points GROUP BY {', '.join(keys)}"
+        return sketch_sql(base, trips, key)
+
+    def _load(self, base: duckdb.DuckDBPyConnection) -> pa.Schema | None:
+        """All points into a table of the database; its columns, None where there are no points."""
         source, failures = self._source, list[Exception]()
 
         def numbered() -> Iterator[pa.RecordBatch]:
@@ -163,7 +180,7 @@ class Disk:
 
         parts = numbered()
         if (first := next(parts, None)) is None:
-            return []
+            return None
         base.register("parts", pa.RecordBatchReader.from_batches(first.schema, chain([first], parts)))
         try:
             load = partial(base.execute, "CREATE TABLE points AS FROM parts")
@@ -173,7 +190,7 @@ class Disk:
                 raise failures[0] from None
             raise
         base.unregister("parts")
-        return [str(name) for name in first.schema.names]
+        return first.schema
 
     def _run(self, base: duckdb.DuckDBPyConnection, work: Callable[[], T], what: str, share: Callable[[], float]) -> T:
         """What some work of DuckDB's gives, and show how far it is."""

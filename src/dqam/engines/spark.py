@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,6 +35,7 @@ from dqam import stopping
 from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.privacy.keeping import Keep, unknown
+from dqam.privacy.sketch import NO_TRIPS, Sketch, sketch_of
 from dqam.progress import Progress, looking, quiet
 from dqam.records import Integers, Wanted, add_up, together
 from dqam.sources import Source
@@ -55,24 +57,26 @@ SPACES = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())  # 
 IDS = {"tinyint", "smallint", "int", "bigint", "string"}
 ROLES = ("person", "trip", "time", "lon", "lat")
 DIVIDED = "part int, points binary"
-SUMS = "parts array<bigint>, marks array<bigint>, sums binary, rows bigint, dropped map<string, bigint>, error string"
+SUMS = "parts array<bigint>, marks array<bigint>, sums binary, rows bigint, dropped map<string, bigint>, "
+SUMS += "sketch binary, error string"
 WHOLE = f"steps binary, {SUMS}"
 MIXERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)  # odd, and otherwise any
 
 
 class Found(NamedTuple):
-    """What a scan has found in some parts: which parts these are, a mark of each, the sums, how many rows there were and
-    how many of them were left out, by the reason."""
+    """What a scan has found in some parts: which parts these are, a mark of each, the sums, how many rows there were,
+    how many of them were left out, by the reason, and a sketch of the trips."""
 
     parts: list[int]
     marks: list[int]
     sums: list[Integers] | None
     rows: int
     dropped: dict[str, int]
+    sketch: bytes | None
     error: str | None = None
 
 
-NOTHING = Found([], [], None, 0, {})
+NOTHING = Found([], [], None, 0, {}, None)
 
 
 class Spark:
@@ -92,7 +96,9 @@ class Spark:
         gap: Gap | None = None,
         parts: int | None = None,
         progress: Progress = quiet,
+        sketch_key: str | None = None,
     ) -> None:
+        self._sketch_key, self.sketch = sketch_key, None if sketch_key is None else NO_TRIPS
         self.grid, self.unit, self._progress, self._scans = grid, keep.unit, progress, 0
         self._source, self._keep, self._gap = source, keep, gap
         self._whole: DataFrame | None = None  # a row for each part, after the first scan
@@ -141,6 +147,8 @@ class Spark:
         unknown_rows = self._rows - found.rows
         if unknown_rows and self._source.on_error == "fail":
             raise InputError(f"The data frame: {unknown_rows:,} rows have no id of their trip; repair them.")
+        if found.sketch is not None:
+            self.sketch = Sketch.from_bytes(found.sketch)
         if self._scans == 1:
             self._source.note(found.dropped | ({NO_ID: unknown_rows} if unknown_rows else {}))
         return add_up([], wanted, grid) if found.sums is None else found.sums
@@ -149,7 +157,7 @@ class Spark:
         """What is found in the trips of each part that are kept, read and checked and chosen as on one machine; and
         their steps."""
         keep, source, grid, gap = self._keep, self._source, self.grid, self._gap
-        crs, swap_axes, on_error = source.crs, source.swap_axes, source.on_error
+        crs, swap_axes, on_error, key = source.crs, source.swap_axes, source.on_error, self._sketch_key
 
         def read_part(rows: pa.Table) -> pa.Table:
             _keep_to_cores()
@@ -163,7 +171,9 @@ class Spark:
                 kept = _only(trips, keep.mask(trips.persons, trips.ids))
                 walks = walk(kept, grid, gap)
                 sums = add_up([walks], wanted, grid)
-                found = Found([part], [_mark(kept)], sums, sum(len(each) for each in streams), part_of.dropped)
+                sketch = None if key is None else sketch_of(keep.candidates(trips).summary(), key).to_bytes()
+                rows_in = sum(len(each) for each in streams)
+                found = Found([part], [_mark(kept)], sums, rows_in, part_of.dropped, sketch)
                 noted = Steps.of(walks)
                 steps = _saved({name: getattr(noted, name) for name in Steps.ARRAYS})
             except InputError as reason:
@@ -366,7 +376,7 @@ def _record(found: Found) -> pa.RecordBatch:
     sums = None if found.sums is None else _saved({str(i): each for i, each in enumerate(found.sums)})
     values = found._replace(sums=sums, dropped=list(found.dropped.items()))  # type: ignore[arg-type]
     counts = pa.map_(pa.string(), pa.int64())
-    kinds = pa.list_(pa.int64()), pa.list_(pa.int64()), pa.binary(), pa.int64(), counts, pa.string()
+    kinds = pa.list_(pa.int64()), pa.list_(pa.int64()), pa.binary(), pa.int64(), counts, pa.binary(), pa.string()
     return pa.record_batch([pa.array([each], kind) for each, kind in zip(values, kinds, strict=True)], Found._fields)
 
 
@@ -376,7 +386,7 @@ def _found(row: dict[str, Any]) -> Found:
     if row["sums"] is not None:
         with np.load(io.BytesIO(row["sums"])) as arrays:
             sums = [arrays[name] for name in arrays.files]
-    return Found(row["parts"], row["marks"], sums, row["rows"], dict(row["dropped"]), row["error"])
+    return Found(row["parts"], row["marks"], sums, row["rows"], dict(row["dropped"]), row["sketch"], row["error"])
 
 
 def _scanned(row: dict[str, Any], grid: Grid, wanted: Sequence[Wanted]) -> Found:
@@ -385,19 +395,21 @@ def _scanned(row: dict[str, Any], grid: Grid, wanted: Sequence[Wanted]) -> Found
     if row["steps"] is not None:
         with np.load(io.BytesIO(row["steps"])) as arrays:
             sums = add_up([Steps(grid, *(arrays[name] for name in Steps.ARRAYS))], wanted, grid)
-    return Found(row["parts"], row["marks"], sums, row["rows"], {}, row["error"])
+    return Found(row["parts"], row["marks"], sums, row["rows"], {}, None, row["error"])
 
 
 def _together(some: Iterable[Found]) -> Found:
     """What was found in all these, and the first error."""
-    parts, marks, sums, rows, _, error = NOTHING
-    dropped = Counter[str]()
+    parts, marks, sums, rows, _, _, error = NOTHING
+    dropped, sketches = Counter[str](), list[Sketch]()
     for found in some:
         parts, marks, rows = parts + found.parts, marks + found.marks, rows + found.rows
         sums = sums if found.sums is None else together(sums, found.sums)
         dropped.update(found.dropped)
+        sketches += [] if found.sketch is None else [Sketch.from_bytes(found.sketch)]
         error = error or found.error
-    return Found(parts, marks, sums, rows, dict(dropped), error)
+    sketch = reduce(Sketch.merge, sketches).to_bytes() if sketches else None
+    return Found(parts, marks, sums, rows, dict(dropped), sketch, error)
 
 
 @contextmanager

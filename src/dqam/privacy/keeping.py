@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dqam.errors import InputError
 from dqam.privacy.budget import Unit
 from dqam.sources.values import ids_of, without_nulls
+from dqam.trips import Trips
 
 Ids: TypeAlias = Sequence[object] | pa.Array | None
 
@@ -58,6 +59,12 @@ class Keep:
         keep = np.zeros(len(person), np.bool_)
         keep[by_person[np.arange(len(person)) - firsts < self.unit.max_trips]] = True
         return keep & known
+
+    def candidates(self, trips: Trips) -> Trips:
+        """The trips that may be kept: all, or those that say whose they are."""
+        if self.unit.name == "trip" or trips.persons is None or not trips.persons.null_count:
+            return trips
+        return trips.kept(None, trips.persons.is_valid().to_numpy(zero_copy_only=False))
 
     def sql(self, table: str, person: str | None, trip: str | None) -> str:
         """The rows of `table`, which has a point a row, that are kept, in SQL of DuckDB.

@@ -104,6 +104,9 @@ class Sketch:
         raise InputError(f"These {len(data):,} bytes are not a sketch; restore the ledger from a backup.")
 
 
+NO_TRIPS = Sketch(np.empty(0, np.uint64), np.empty(0, np.uint64))
+
+
 def sketch_of(trips: pa.Table, key: str) -> Sketch:
     """The sketch of a table with one row a trip.
 
@@ -137,7 +140,7 @@ def sketch_sql(base: duckdb.DuckDBPyConnection, query: str, key: str) -> Sketch:
         f"md5_number_lower(concat({secret}, 'trips', {box}, {_spelled(time)}, {ids_without_time})), "
         f"{_number(trip)}, {_number(person)} FROM ({query}) WHERE NOT isnan(west)"
     )
-    sketch = Sketch(np.empty(0, np.uint64), np.empty(0, np.uint64))
+    sketch = NO_TRIPS
     for batch in (getattr(found, "to_arrow_reader", None) or found.fetch_record_batch)(BATCH):
         ids_in, trips_in, trip_numbers, person_numbers = (column.drop_null().to_numpy() for column in batch.columns)
         sketch = sketch.merge(Sketch(ids_in, trips_in, _range(trip_numbers), _range(person_numbers)))

@@ -87,8 +87,10 @@ def _facts(file: h5py.File) -> dict[str, Any]:
     if facts.keys() != KEYS:
         odd = ", ".join(repr(key)[:40] for key in sorted(facts.keys() ^ KEYS)[:5])
         raise InputError(f"it lacks, or should not have, {odd}.")
-    if not all(isinstance(facts[name], str) for name in TEXTS) or type(facts["private"]) is not bool:
-        raise InputError("a text of it is no text, or it does not say whether it is private.")
+    if not all(isinstance(facts[name], str) for name in TEXTS) or any(
+        type(facts[name]) is not bool for name in ("private", "row_is_trip")
+    ):
+        raise InputError("a text of it is no text, or it does not say whether it is private, or what a trip is.")
     return dict(facts)
 
 
@@ -123,7 +125,7 @@ def _restored(facts: dict[str, Any], file: h5py.File) -> Release:
     if not isinstance(facts["ledger"], list) or not 0 < len(facts["ledger"]) <= MOST_ENTRIES:
         raise InputError(f"its ledger is no list of 1 to {MOST_ENTRIES:,} entries.")
     provenance = Provenance(
-        **{key: facts[key] for key in (*TEXTS, "private")},
+        **{key: facts[key] for key in (*TEXTS, "private", "row_is_trip")},
         parameters=dict(facts["parameters"]),
         versions=dict(facts["versions"]),
         epsilon=_fraction(facts["epsilon"]),

@@ -85,6 +85,7 @@ class Provenance:
     queries     in words: what the mechanism was to be good at
     gap         the silence of the GPS at which trips were cut, in words; empty for none
     salt        by which the trips of a person were chosen; empty where the unit is a trip
+    row_is_trip whether every row was a trip of its own, as trips had no ids
     private     whether the noise was that of a release; False for noise from a seed
     versions    of dqam and of the libraries that the numbers come from
     """
@@ -99,6 +100,7 @@ class Provenance:
     queries: str
     gap: str
     salt: str
+    row_is_trip: bool
     ledger: tuple[Entry, ...]
     private: bool
     versions: dict[str, str]
@@ -118,7 +120,8 @@ class Provenance:
         """What holds, in one sentence."""
         if not self.private:
             return "NOT PRIVATE: made with noise from a seed, for tests and experiments."
-        whose = "one trip" if self.unit.name == "trip" else f"one person (at most {self.unit.max_trips} trips)"
+        trip = "one row, which is a trip" if self.row_is_trip else "one trip"
+        whose = trip if self.unit.name == "trip" else f"one person (at most {self.unit.max_trips} trips)"
         return f"Differentially private for {whose}, epsilon = {spell(self.epsilon)}."
 
     @property

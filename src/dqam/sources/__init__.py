@@ -137,17 +137,36 @@ class Source:
         return self._intake.joined
 
     @property
-    def has_ids(self) -> bool:
-        """Whether trips are known by an id; if not, every row is a trip of its own."""
-        table, columns = self._table, self._columns
-        if isinstance(table, Trips):
-            return table.ids is not None
-        return bool(columns.row_id if columns.polyline or not columns.keys else columns.keys)
+    def row_is_trip(self) -> bool:
+        """Whether every row is a trip of its own, as trips have no ids."""
+        if isinstance(self._table, Trips):
+            return self._table.ids is None
+        return self._columns.row_id is None and not self._columns.lon
+
+    @property
+    def person_is_trip(self) -> bool:
+        """Whether all points of a person are one trip, as trips have no ids."""
+        columns = self._columns
+        return bool(columns.person and not columns.trip and (columns.lon or (columns.geometry and columns.time)))
+
+    @property
+    def has_persons(self) -> bool:
+        """Whether trips say whose they are."""
+        return self._table.persons is not None if isinstance(self._table, Trips) else bool(self._columns.person)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether points have times."""
+        if isinstance(self._table, Trips):
+            return self._table.time is not None
+        return bool(self._columns.time)
 
     def for_publishing(self) -> Source:
-        """The same, with rows that cannot be used left out, unless it was said that they are an error."""
+        """The same, with rows that cannot be used left out, unless it was said what to do with them."""
+        if self.on_error is not None:
+            return self
         made = copy(self)
-        made.on_error = self.on_error or "drop"
+        made.on_error = "drop"
         made._intake = made._new_intake()
         return made
 

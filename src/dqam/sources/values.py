@@ -77,19 +77,19 @@ def ids_of(array: pa.Array, source: str, what: str) -> pa.Array:
     return with_nulls(text)
 
 
-def _nobody(kind: pa.DataType) -> pa.Scalar:
+def nobody(kind: pa.DataType) -> pa.Scalar:
     """What stands for a missing id where there may be no null."""
     return pa.scalar(2**64 - 1 if pt.is_uint64(kind) else 2**63 - 1 if pt.is_integer(kind) else "", kind)
 
 
 def without_nulls(ids: pa.Array) -> pa.Array:
     """Ids with a value for missing ones, which is equal to itself; `with_nulls` is the way back."""
-    return ids.fill_null(_nobody(ids.type)) if ids.null_count else ids
+    return ids.fill_null(nobody(ids.type)) if ids.null_count else ids
 
 
 def with_nulls(ids: pa.Array) -> pa.Array:
     """Ids that are null where they are missing."""
-    missing = pc.equal(ids, _nobody(ids.type))
+    missing = pc.equal(ids, nobody(ids.type))
     return pc.if_else(missing, pa.scalar(None, ids.type), ids) if pc.any(missing).as_py() else ids
 
 
