@@ -107,7 +107,11 @@ def test_the_ledger_is_shown(trips: Path, tmp_path: Path, ledger: Path) -> None:
     assert publication["saved"]
     assert run("ledger", "--ledger", ledger, "register", "buses", "5", "--unit", "person").returncode == 0
     assert publish(trips, tmp_path / "two.nc", ledger, "--dataset", "buses").returncode == 2
-    assert publish(trips, tmp_path / "two.nc", ledger, "--dataset", "buses", "--unit", "person").returncode == 0
+    renamed = publish(trips, tmp_path / "two.nc", ledger, "--dataset", "buses", "--unit", "person")
+    assert renamed.returncode == 3
+    assert "--dataset 'taxis [1]', or say --sure" in " ".join(renamed.stderr.split())
+    people = publish(trips, tmp_path / "two.nc", ledger, "--dataset", "buses", "--unit", "person", "--sure")
+    assert people.returncode == 0
 
 
 def test_a_plan_spends_nothing_and_writes_nothing(trips: Path, tmp_path: Path, ledger: Path) -> None:
@@ -137,7 +141,7 @@ def test_a_release_is_not_replaced_by_chance(trips: Path, tmp_path: Path, ledger
     ("more", "words"),
     [
         (["--epsilon", "0"], "such as 1 or 0.1; got 0."),
-        (["--epsilon", "11"], "Say --sure"),
+        (["--epsilon", "11"], "insist with sure=True (--sure)"),
         (["--bounds", "-30.06", "-29.94", "44.96", "45.04"], "Did you mean -30.06 44.96 -29.94 45.04?"),
         (["-o", "map.csv"], "ends with .nc"),
         (["--epsilon", "x"], "above 0, such as 1 or 0.1; got 'x'"),
@@ -148,7 +152,6 @@ def test_a_release_is_not_replaced_by_chance(trips: Path, tmp_path: Path, ledger
         (["-o", "no/such/folder/map.nc"], "no folder"),
         (["--ledger", "mysql://host/x"], "SQLite or PostgreSQL"),
         (["--ledger", "postgresql://me:secret@127.0.0.1:1/x"], "can not be used"),
-        (["--bounds", "0", "0", "1", "1"], "None of the"),
         (["--dataset", ""], "1 to 200 characters"),
     ],
 )
@@ -167,7 +170,9 @@ def test_bad_input_is_one_sentence_and_costs_nothing(
 def test_what_begins_is_said(trips: Path, tmp_path: Path, ledger: Path) -> None:
     assert "is new. If there was another" in publish(trips, tmp_path / "one.nc", ledger, "--total", "3").stderr
     assert "new" not in publish(trips, tmp_path / "two.nc", ledger, "--dataset", "CITY").stderr
-    copied = publish(trips, tmp_path / "three.nc", ledger, "--dataset", "copy")
+    refused = publish(trips, tmp_path / "three.nc", ledger, "--dataset", "copy")
+    assert (refused.returncode, "new data set" in refused.stderr) == (3, False)  # as nothing was recorded
+    copied = publish(trips, tmp_path / "three.nc", ledger, "--dataset", "copy", "--sure")
     assert "copy is a new data set in the ledger, beside city." in " ".join(copied.stderr.split())
 
 
@@ -178,7 +183,7 @@ def test_a_large_epsilon_is_remarked_upon(trips: Path, tmp_path: Path, ledger: P
 
 
 def test_few_trips_are_said_to_be_spread_evenly(trips: Path, tmp_path: Path, ledger: Path) -> None:
-    done = publish(trips, tmp_path / "map.nc", ledger, epsilon="0.1")
+    done = publish(trips, tmp_path / "map.nc", ledger, "--sure", epsilon="0.1")
     assert "spread evenly" in done.stdout
     assert "spread evenly" in run("query", tmp_path / "map.nc", *MIDDLE).stdout
     run("report", tmp_path / "map.nc")
@@ -314,4 +319,4 @@ def test_damaged_input_gives_clean_errors_and_writes_nothing(
             output.unlink()
     assert refused > FUZZED // 10
     (account,) = Ledger.open(ledger).history()
-    assert len(account.publications) == FUZZED - refused
+    assert sum(one.settled is None for one in account.publications) == FUZZED - refused

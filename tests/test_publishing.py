@@ -22,7 +22,8 @@ from dqam.trips import Trips
 from dqam.walks import walk
 
 GRID = Grid.over(cities.BOUNDS, 4)
-(TRIPS,) = cities.city_trips(400, 0)
+(TRIPS,) = cities.city_trips(2_000, 0)
+NO_TRIP_IDS = pd.DataFrame({"user_id": [1, 1], "datetime": [0, 1], "lon": [-30.0, -30.0], "lat": [45.0, 45.0]})
 
 
 @pytest.fixture
@@ -92,7 +93,10 @@ def test_what_is_not_paid_draws_no_noise(ledger: Ledger, monkeypatch: pytest.Mon
         ({"queries": [(5, 5, 6, 6)]}, "does not meet"),
         ({"queries": np.zeros((0, 4))}, "at least one query"),
         ({"dataset": None}, "Give the data set a name"),
-        ({"grid": Grid.over((0, 0, 1, 1), 4)}, "None of the"),
+        ({"epsilon": 11}, "99.9 % sure.*sure=True"),
+        ({"grid": Grid.over((-30.06, -29.94, 44.96, 45.04), 4)}, "Did you mean -30.06 44.96 -29.94 45.04"),
+        ({"trips": NO_TRIP_IDS}, "has no trip ids"),
+        ({"gap": "2min", "trips": Trips(TRIPS.x, TRIPS.y, TRIPS.offsets)}, "needs points with a time"),
         ({"trips": Trips(TRIPS.x, TRIPS.y, TRIPS.offsets), "unit": "person"}, "whose they are"),
     ],
 )
@@ -112,7 +116,7 @@ def test_every_mechanism_can_be_published(ledger: Ledger, mechanism: str) -> Non
 
 def test_a_person_counts_with_few_trips(ledger: Ledger) -> None:
     one = Trips(TRIPS.x, TRIPS.y, TRIPS.offsets, persons=pd.array(["ann"] * len(TRIPS)).__arrow_array__())
-    release = publish(one, GRID, 50, unit="person", max_trips=2, dataset="ann", ledger=ledger)
+    release = publish(one, GRID, 50, unit="person", max_trips=2, dataset="ann", ledger=ledger, sure=True)
     assert release.provenance.unit == Unit.person(2)
     assert release.trips.value < 10
     assert "one person (at most 2 trips)" in release.provenance.promise

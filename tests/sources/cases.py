@@ -72,7 +72,7 @@ def write_porto(path: Path, polylines: list[str] | None = None) -> Path:
         for (uid, tid), points in TRIPS.items()
     ]
     if polylines is not None:
-        rows = [["1", "A", "1", START, "A", "False", text] for text in polylines]
+        rows = [[str(i), "A", "1", START, "A", "False", text] for i, text in enumerate(polylines)]
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([header, *rows])
     return path

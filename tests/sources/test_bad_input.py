@@ -114,7 +114,7 @@ def test_bad_values_of_tables() -> None:
     times.loc[4, "datetime"] = "yesterday"
     refused(times, "row 5 has 'yesterday' where a time was expected", "ISO 8601", batch=3)
     refused(frame.assign(datetime="never"), "row 1 has 'never'")
-    refused(frame.assign(datetime=1.7e18), "row 1 has time 1.7", "seconds")
+    refused(frame.assign(datetime=1.7e18), "row 1 has 1.7", "seconds since 1970, not milliseconds")
     refused(frame.assign(datetime=True), "row 1 has True where a time")
     refused(frame.assign(datetime=frame["datetime"].where(frame.index != 4)), "row 5 has no time", "--on-error drop")
     refused(frame.assign(tid=frame["tid"].where(frame.index != 4)), "row 5 has no tid", "give")

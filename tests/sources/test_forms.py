@@ -12,9 +12,10 @@ import pytest
 import shapely
 
 from dqam.errors import InputError
-from dqam.grid import DEGREES
+from dqam.grid import DEGREES, Grid
 from dqam.sources import read
 from dqam.trips import Trips
+from dqam.walks import walk
 from tests.sources.cases import (
     FORMS,
     START,
@@ -206,13 +207,18 @@ def test_unknown_roles_and_columns() -> None:
         read(point_frame(), columns={"lon": "east"})
 
 
-def test_lines_with_the_same_trip_id_in_two_rows_are_refused(tmp_path):
-    lines = ["LINESTRING (0 0, 1 1)", "LINESTRING (1 1, 2 2)"]
-    for ids, twice in ((["a", "a"], True), (["a", "b"], False)):
-        path = tmp_path / "lines.csv"
-        path.write_text("trip_id,geometry\n" + "".join(f'{i},"{line}"\n' for i, line in zip(ids, lines, strict=True)))
-        if twice:
-            with pytest.raises(InputError, match="several rows with the same trip_id"):
-                read(path).trips()
-        else:
-            assert len(read(path).trips()) == 2
+@pytest.mark.parametrize("column", ["trip_id", "id"])
+@pytest.mark.parametrize("on_error", ["fail", "drop"])
+def test_rows_with_the_same_id_are_pieces_of_one_trip(tmp_path, column, on_error):
+    rows = [("a", "0 0, 1 1"), ("b", "5 5, 6 6"), (" a", "3 3, 4 4, 4 5"), ("a", "8 8, 9 9")]
+    path = tmp_path / "lines.csv"
+    path.write_text(f"{column},geometry\n" + "".join(f'{i},"LINESTRING ({line})"\n' for i, line in rows))
+    made = source(path, batch=1, on_error=on_error)
+    trips = made.trips()
+    assert made.joined == 2
+    assert dict(zip(trips.ids.to_pylist(), coordinates(trips), strict=True)) == {
+        "b": [(5, 5), (6, 6)],
+        "a": [(0, 0), (1, 1), (3, 3), (4, 4), (4, 5), (8, 8), (9, 9)],
+    }
+    walks = walk(trips, Grid((0, 0, 10, 10), 10, 10))
+    assert sorted(np.diff(walks.trips).tolist()) == [1, 3]

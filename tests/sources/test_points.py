@@ -283,8 +283,8 @@ def test_ids_that_are_floats_or_have_blanks():
 
     assert ids(pa.array([1.0, 0.0, -0.0])) == [1, 0]
     assert ids(pa.array(["7", " 7", "7 "])) == ["7"]
-    for odd in ([1.0, float("nan"), 1.0], [1.5, 1.5, 1.5]):
-        with pytest.raises(InputError, match="whole numbers or text"):
+    for odd, row in (([1.0, float("nan"), 1.0], 2), ([1.5, 1.5, 1.5], 1), ([1, 2, 2**63 - 1], 3)):
+        with pytest.raises(InputError, match=f"row {row} has no tid"):
             ids(pa.array(odd))
 
 

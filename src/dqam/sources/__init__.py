@@ -26,7 +26,7 @@ from dqam.sources.frames import SparkTable, open_object
 from dqam.sources.intake import Intake
 from dqam.sources.points import clean_points, read_points
 from dqam.sources.porto import read_polylines
-from dqam.sources.rows import OfOneKind, joined, keys_in, keys_of, read_lines, repeated
+from dqam.sources.rows import OfOneKind, id_type, joined, keys_in, keys_of, read_lines, repeated
 from dqam.sources.tables import Table, open_path, open_url, translated
 from dqam.sources.values import ids_of
 from dqam.trips import Trips
@@ -225,7 +225,17 @@ class Source:
 
     def gathered(self) -> Trips:
         """All trips at once, and be it none."""
-        return Trips.concat(list(self._batches()) or [Trips.from_lists([], self.crs)])
+        ids, persons, time = pa.array([], pa.string()), pa.array([], pa.string()), np.zeros(0, np.int64)
+        none = Trips(
+            np.zeros(0),
+            np.zeros(0),
+            np.zeros(1, np.int64),
+            time if self.has_times else None,
+            None if self.row_is_trip else ids,
+            persons if self.has_persons else None,
+            self.crs,
+        )
+        return Trips.concat(list(self._batches()) or [none])
 
     def _batches(self) -> Iterator[Trips]:
         intake = self._intake = self._new_intake()
@@ -271,8 +281,11 @@ class Source:
         if not (intake.drops and columns.keys):
             return joined(read_lines(table, columns, intake, self.batch), again, intake)
         points, rest = (OfOneKind(table, columns.geometry, points) for points in (True, False))
-        both = chain(read_points(points, columns, intake, self.batch), read_lines(rest, columns, intake, self.batch))
-        return joined(both, again, intake)
+        whole = read_points(points, columns, intake, self.batch)
+        if not columns.trip:  # points are put together by their person, and a plain id is that of a line
+            kind = None if columns.id is None else id_type(table, columns.id)
+            whole = (replace(each, ids=None if kind is None else pa.nulls(len(each), kind)) for each in whole)
+        return joined(chain(whole, read_lines(rest, columns, intake, self.batch)), again, intake)
 
     def _has_lines(self, table: Table, column: str, intake: Intake) -> bool:
         """Whether a table of geometries has a trip a row: all are lines or, where each row counts by itself, any is."""

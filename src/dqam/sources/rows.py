@@ -17,7 +17,7 @@ from dqam.sources import geometry
 from dqam.sources.columns import Columns
 from dqam.sources.intake import BAD_SHAPES, Intake
 from dqam.sources.tables import Batches, Skip, Table
-from dqam.sources.values import ids_of, without_nulls
+from dqam.sources.values import ids_of, moments, without_nulls
 from dqam.trips import Trips, offsets_of
 
 _POINTS_A_TRIP = 32  # a guess, to read about as many rows at once as fill a batch
@@ -30,19 +30,30 @@ def read_lines(table: Table, columns: Columns, intake: Intake, batch: int) -> It
     """
     assert columns.geometry is not None
     trip, person = columns.row_id, columns.person
-    names = list(dict.fromkeys(name for name in (columns.geometry, trip, person) if name))
+    names = list(dict.fromkeys(name for name in (columns.geometry, trip, person, columns.time) if name))
     row = 1
     for rows, fraction in table.batches(names, max(1, batch // _POINTS_A_TRIP), intake.skip):
         shapes = rows.column(columns.geometry)
         x, y, lengths, bad = geometry.lines(shapes, table.name, points=intake.drops)
         intake.leave_out(bad, BAD_SHAPES, row, partial(geometry.describe, shapes, table.name, "LineString"))
         ids, persons = (ids_of(rows.column(name), table.name, name) if name else None for name in (trip, person))
-        read = Trips(x, y, offsets_of(lengths), None, ids, persons, intake.crs)
+        time = None
+        if columns.time:  # of the row, which all points of a line share; 1970 where it is unknown
+            starts = moments(rows.column(columns.time), table.name, row).fill_null(0).to_numpy()
+            time = np.repeat(starts, lengths)
+        read = Trips(x, y, offsets_of(lengths), time, ids, persons, intake.crs)
         trips = intake.sift(read if not bad.any() else read.kept(None, ~bad), row)
         row += rows.num_rows
         intake.advance(fraction)
         if trips is not None:
             yield trips
+
+
+def id_type(table: Table, column: str) -> pa.DataType:
+    """What ids of a column become."""
+    for rows, _ in table.batches([column], 1):
+        return ids_of(rows.column(column), table.name, column).type
+    return pa.string()
 
 
 def keys_of(table: Table, columns: Columns, batch: int, intake: Intake) -> Iterator[pa.RecordBatch]:

@@ -170,22 +170,25 @@ class CsvTable(Table):
 
     def _rows(self, columns: Sequence[str], skip: Skip | None) -> Batches:
         """All rows; where some are left out, a row of any length is read too."""
-        block, done = BLOCK, 0
+        block, done, encoding = BLOCK, 0, "utf8"
         while True:
             seen = 0
             skipped = Counter[str]()
             with pa.OSFile(str(self._path)) as raw:
                 try:
-                    for batch in self._reader(raw, columns, block, skip and skipped.update):
+                    for batch in self._reader(raw, columns, block, skip and skipped.update, encoding):
                         seen += batch.num_rows
                         new = min(batch.num_rows, seen - done)
                         if new > 0:
                             done = seen
                             yield batch.slice(batch.num_rows - new), min(raw.tell() / self._size, 1.0)
                 except pa.ArrowInvalid as error:
-                    if skip is None or "straddl" not in str(error) or block >= LARGEST_BLOCK:
+                    if skip and "straddl" in str(error) and block < LARGEST_BLOCK:
+                        block = min(8 * block, LARGEST_BLOCK)
+                    elif skip and re.search(r"Expected \d+ columns", str(error)) and encoding == "utf8":
+                        encoding = "latin1"  # a row to skip is not UTF-8, and the handler of such rows needs text
+                    else:
                         raise self._explained(error, columns) from None
-                    block = min(8 * block, LARGEST_BLOCK)
                     continue
             if skip is not None:
                 skip(BAD_ROWS, skipped[BAD_ROWS])
@@ -197,6 +200,7 @@ class CsvTable(Table):
         columns: Sequence[str],
         block: int,
         skipped: Callable[[list[str]], None] | None = None,
+        encoding: str = "utf8",
         threads: bool = True,
     ) -> Iterator[pa.RecordBatch]:
         """Batches of text; where rows are skipped, null where it is not UTF-8."""
@@ -205,16 +209,20 @@ class CsvTable(Table):
         with translated_but_invalid(self.name):
             reader = pyarrow.csv.open_csv(
                 pa.CompressedInputStream(raw, "gzip") if self._zipped else raw,
-                pyarrow.csv.ReadOptions(block_size=block, use_threads=threads),
-                pyarrow.csv.ParseOptions(delimiter=self._delimiter, invalid_row_handler=handler),
+                pyarrow.csv.ReadOptions(block_size=block, use_threads=threads, encoding=encoding),
+                pyarrow.csv.ParseOptions(
+                    delimiter=self._delimiter, invalid_row_handler=handler, newlines_in_values=skipped is not None
+                ),
                 pyarrow.csv.ConvertOptions(
                     include_columns=list(columns), column_types=dict.fromkeys(columns, kind), strings_can_be_null=True
                 ),
             )
             while (batch := next(reader, None)) is not None:
                 if skipped:
-                    texts = [cast_each(column, pa.string()) for column in batch.columns]
-                    batch = pa.record_batch(texts, batch.schema.names)
+                    columns_read = batch.columns
+                    if encoding != "utf8":
+                        columns_read = [_bytes_of(column, encoding) for column in columns_read]
+                    batch = pa.record_batch([cast_each(each, pa.string()) for each in columns_read], batch.schema.names)
                 yield batch
 
     def _explained(self, error: pa.ArrowInvalid, columns: Sequence[str]) -> InputError:
@@ -239,6 +247,12 @@ class CsvTable(Table):
                 f"{where} is longer than {BLOCK >> 20} MiB; check that quotes are closed, or write shorter rows."
             )
         return InputError(f"{self.name} can not be read as CSV ({words.splitlines()[0][:120]}); repair the file.")
+
+
+def _bytes_of(column: pa.Array, encoding: str) -> pa.Array:
+    """What stood in the file before it was read in an encoding and turned to UTF-8."""
+    texts = column.cast(pa.string()).to_pylist()
+    return pa.array([None if text is None else text.encode(encoding) for text in texts], pa.binary())
 
 
 class ParquetTable(Table):
