@@ -1,7 +1,9 @@
 """Never more than the total, however many spend at once and whenever they die."""
 
+import json
 import multiprocessing
 import os
+import pickle
 import random
 import signal
 import sqlite3
@@ -18,7 +20,10 @@ from multiprocessing.context import ForkServerContext
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
+import click
+import numpy as np
 import psycopg
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -27,7 +32,9 @@ from sqlalchemy import event
 from dqam.errors import InputError
 from dqam.privacy import ledger as module
 from dqam.privacy.budget import BudgetError, Unit, parse_epsilon
-from dqam.privacy.ledger import Account, Ledger, spell
+from dqam.privacy.ledger import Account, Ledger, SameTripsError, canonical, spell
+from dqam.privacy.sketch import Sketch, sketch_of
+from tests.commands import run
 
 TRIP = Unit.trip()
 RACERS = 8
@@ -70,6 +77,13 @@ def spend(ledger: Ledger, name: str, epsilon: object, total: object = None, unit
 def account(ledger: Ledger, name: str) -> Account:
     (only,) = ledger.history(name)
     return only
+
+
+def trips(ledger: Ledger, first: int, after: int) -> Sketch:
+    """The sketch of some trips; those with the same number are the same."""
+    numbers = np.arange(first, after)
+    sides = {side: numbers / (7.0 + i) for i, side in enumerate(("west", "south", "east", "north"))}
+    return sketch_of(pa.table(sides | {"time": numbers}), ledger.sketch_key)
 
 
 # what is noted
@@ -200,10 +214,264 @@ def test_good_names(ledger: Ledger, name: str) -> None:
     assert account(ledger, name).left == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "alike"),
+    [
+        ("taxis", "ta\u0445is"),  # with a Cyrillic letter
+        ("taxis", "\u0442\u0430\u0445\u0456\u0455"),  # with nothing else
+        ("taxis", "\u0422AXIS"),  # which is a T only in capitals
+        ("taxis", "tax\ufe0fis"),  # with a mark that is not seen
+        ("taxis", "\U0001d42d\U0001d41a\U0001d431\U0001d422\U0001d42c"),
+        ("\u0442\u0430\u043a\u0441\u0438", "\u0422\u0410\u041a\u0421\u0418"),  # small letters and capitals
+        ("run1", "runl"),
+        ("run1", "RUNI"),
+        ("2010", "2o1O"),
+        ("march", "rnarch"),
+        ("a-b", "a\u2013b"),
+    ],
+)
+def test_names_that_look_alike_are_one(tmp_path: Path, name: str, alike: str) -> None:
+    for first, second in ((name, alike), (alike, name)):
+        ledger = Ledger.open(tmp_path / f"{first == name}.db")
+        spend(ledger, first, 1, 2)
+        assert spend(ledger, second, 1).data_set == canonical(first)
+        (only,) = ledger.history(second)
+        assert only.left == 0
+        with pytest.raises(BudgetError):
+            spend(ledger, second, 1)
+        with pytest.raises(BudgetError):
+            ledger.check(second, 1, TRIP)
+        with pytest.raises(InputError, match="in the ledger already"):
+            ledger.register(second, 1, "trip")
+        ledger.set_total(second, 3)
+        assert [each.name for each in ledger.history()] == [canonical(first)]
+        assert account(ledger, first).left == 1
+
+
+def test_a_name_that_only_looks_like_another_is_told(ledger: Ledger) -> None:
+    spend(ledger, "taxis", 1)
+    with pytest.raises(
+        BudgetError, match=r"^taxis \(which 'ta\u0445is' looks like\): 1 .*`dqam ledger total taxis EPSILON`"
+    ):
+        spend(ledger, "ta\u0445is", 1)
+
+
+def test_ordinary_names_are_told_apart(ledger: Ledger) -> None:
+    names = [
+        "m",
+        "n",
+        "march",
+        "april",
+        "a-b",
+        "a_b",
+        "a b",
+        "ab",
+        "run 1",
+        "run 2",
+        "run 10",
+        "2010",
+        "2011",
+        "e",
+        "\xe9",
+    ]
+    names += [
+        "mile",
+        "mlle",
+        "phase 2",
+        "phase 3",
+        "trips (1)",
+        "trips [1]",
+        "a.b",
+        "a,b",
+        "u",
+        "v",
+        "w",
+        "vv",
+        "d",
+        "cl",
+    ]
+    for name in names:
+        spend(ledger, name, 1)
+    assert [each.name for each in ledger.history()] == names
+
+
+def test_an_exact_name_goes_before_one_that_looks_alike(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as before:  # as in ledgers of version 1
+        before.setattr(module, "_looks", lambda name: frozenset([name]))
+        for name in ("runl", "run1"):
+            spend(ledger, name, 1, 2)
+    assert spend(ledger, "run1", 1).data_set == "run1"
+    assert spend(ledger, "run|", 1).data_set == "runl"  # the oldest
+    assert [each.left for each in ledger.history()] == [0, 0]
+
+
 def test_text_that_no_database_takes(ledger: Ledger) -> None:
     with pytest.raises(InputError, match="can not be used"):
         ledger.spend("porto", 1, TRIP, "flux", "a\udc80")
     assert ledger.history() == []
+
+
+# the same trips
+
+
+def test_a_renamed_copy_is_refused(ledger: Ledger) -> None:
+    first = ledger.spend("taxis", 1, TRIP, "flux", "grid", 9, sketch=trips(ledger, 0, 1_000))
+    for use in (
+        lambda **how: ledger.spend("copy", 1, TRIP, "flux", "grid", sketch=trips(ledger, 0, 1_000), **how),
+        lambda **how: ledger.check_same("copy", TRIP, trips(ledger, 0, 1_000), **how),
+    ):
+        with pytest.raises(SameTripsError) as refused:
+            use()
+        assert str(refused.value) == (
+            "copy has many trips in common with 'taxis'; publish with dataset='taxis', or with sure=True to spend a "
+            "second budget on these trips."
+        )
+        assert isinstance(refused.value, BudgetError)  # exit code 3
+        again = pickle.loads(pickle.dumps(refused.value))
+        assert (str(again), again.other, again.unit) == (str(refused.value), "taxis", None)
+        assert str(again).startswith(again.found)
+        assert [each.name for each in ledger.history()] == ["taxis"]
+        assert account(ledger, "taxis").publications[0].id == first.id
+    ledger.check_same("TAXIS", TRIP, trips(ledger, 0, 1_000))
+    ledger.check_same("ta\u0445is", TRIP, trips(ledger, 0, 1_000))
+    ledger.check_same("copy", TRIP, trips(ledger, 0, 1_000), sure=True)
+    ledger.spend("ta\u0445is", 1, TRIP, "flux", "grid", sketch=trips(ledger, 0, 1_000))
+    ledger.spend("copy", 1, TRIP, "flux", "grid", sketch=trips(ledger, 0, 1_000), sure=True)
+    assert [each.spent for each in ledger.history()] == [2, 1]
+    with pytest.raises(SameTripsError):  # now it is in both
+        ledger.spend("taxis", 1, TRIP, "flux", "grid", sketch=trips(ledger, 0, 1_000))
+
+
+def test_what_is_too_much_in_common(ledger: Ledger) -> None:
+    ledger.spend("taxis", 1, TRIP, "flux", "grid", sketch=trips(ledger, 0, 1_000))
+    for first, after, same in (
+        (1_000, 2_000, False),
+        (750, 1_750, False),  # a quarter
+        (749, 1_749, True),
+        (990, 1_000, True),  # a part of it
+        (-50_000, 50_000, True),  # it is a part of that
+        (999, 1_000, True),
+        (1_000, 1_001, False),
+    ):
+        sketch = trips(ledger, first, after)
+        if same:
+            with pytest.raises(SameTripsError):
+                ledger.check_same("buses", TRIP, sketch)
+        else:
+            ledger.check_same("buses", TRIP, sketch)
+
+
+def test_each_publication_is_recognised(ledger: Ledger) -> None:
+    for part in range(4):
+        ledger.spend("taxis", 1, TRIP, "flux", "grid", 9, sketch=trips(ledger, 1_000 * part, 1_000 * (part + 1)))
+        with pytest.raises(SameTripsError):
+            ledger.check_same("buses", TRIP, trips(ledger, 1_000 * part + 500, 1_000 * part + 600))
+
+
+def test_the_same_trips_are_sketched_once(where: str, ledger: Ledger) -> None:
+    for name, first in (("taxis", 0), ("taxis", 0), ("taxis", 500), ("buses", 0)):
+        ledger.spend(name, 1, TRIP, "flux", "grid", 9, sketch=trips(ledger, first, 1_000), sure=True)
+    spend(ledger, "taxis", 1)
+    found = run_sql(where, "SELECT data_set FROM dqam_sketches ORDER BY number")
+    assert found == [("taxis",), ("taxis",), ("buses",)]
+
+
+def test_units_of_the_same_trips_do_not_mix(ledger: Ledger) -> None:
+    ledger.spend("taxis", 1, TRIP, "flux", "grid", 9, sketch=trips(ledger, 0, 1_000))
+    with pytest.raises(SameTripsError) as refused:
+        ledger.check_same("drivers", Unit.person(2), trips(ledger, 0, 1_000))
+    assert str(refused.value) == (
+        "drivers has many trips in common with 'taxis', whose budget is for the unit 'trip' and cannot be added to one "
+        "for 'person'; publish with dataset='taxis' and unit='trip', or with sure=True to spend a second budget on "
+        "these trips."
+    )
+    assert refused.value.unit == "trip"
+
+
+def test_what_is_refused_for_its_trips_charges_nothing(ledger: Ledger) -> None:
+    ledger.spend("taxis", 1, TRIP, "flux", "grid", sketch=trips(ledger, 0, 1_000))
+    spend(ledger, "buses", 1, 5)
+    with pytest.raises(SameTripsError):
+        ledger.spend("buses", 1, TRIP, "flux", "grid", sketch=trips(ledger, 0, 1_000))
+    assert account(ledger, "buses").left == 4
+    ledger.check_same("cars", TRIP, trips(ledger, 5_000, 6_000))  # it was not kept either
+
+
+def test_a_damaged_sketch_stops_spending(where: str, ledger: Ledger) -> None:
+    ledger.spend("taxis", 1, TRIP, "flux", "grid", sketch=trips(ledger, 0, 1_000))
+    run_sql(where, "UPDATE dqam_sketches SET sketch = '123'")
+    with pytest.raises(InputError, match="not a sketch"):
+        ledger.spend("buses", 1, TRIP, "flux", "grid", sketch=trips(ledger, 0, 1_000))
+    assert len(ledger.history()) == 1
+
+
+def test_the_key_of_sketches(where: str, ledger: Ledger, tmp_path: Path) -> None:
+    key = ledger.sketch_key
+    assert len(key) == 32
+    assert Ledger.open(where).sketch_key == key
+    assert Ledger.open(tmp_path / "another.db").sketch_key != key
+    assert key not in repr(ledger) + repr(vars(ledger))
+    run_sql(where, "DELETE FROM dqam_secrets")
+    with pytest.raises(InputError, match="damaged: it has no key"):
+        _ = ledger.sketch_key
+
+
+def test_what_is_new_is_told(ledger: Ledger) -> None:
+    first = spend(ledger, "taxis", 1, 3)
+    assert (first.new_ledger, first.new_data_set, first.others) == (True, True, ())
+    second = spend(ledger, "Taxis", 1)
+    assert (second.new_ledger, second.new_data_set, second.others) == (False, False, ())
+    ledger.register("buses", 3, "trip")
+    for new in (True, False):
+        bus = spend(ledger, "buses", 1)
+        assert (bus.new_ledger, bus.new_data_set, bus.others) == (False, new, ("taxis",))
+    with pytest.raises(BudgetError):
+        spend(ledger, "cars", 2, 1)
+    assert spend(ledger, "cars", 1).others == ("taxis", "buses")
+
+
+# what ended early
+
+
+def test_what_ended_early_is_settled_once(where: str, ledger: Ledger) -> None:
+    spent = spend(ledger, "taxis", 1, 2)
+    ledger.settle(spent.id, Fraction(1, 20))
+    for used in (Fraction(1, 20), Fraction(1, 30), Fraction(1)):
+        with pytest.raises(InputError, match=f"{spent.id} was settled before, at 0.05"):
+            ledger.settle(spent.id, used)
+    with pytest.raises(InputError, match="ended early, so it has no release"):
+        ledger.saved(spent.id)
+    (one,) = account(Ledger.open(where), "taxis").publications
+    assert (one.epsilon, one.settled, one.cost, one.release) == (1, Fraction(1, 20), Fraction(1, 20), None)
+    assert account(ledger, "taxis").left == Fraction(39, 20)
+    with pytest.raises(BudgetError):
+        spend(ledger, "taxis", 2)
+    assert spend(ledger, "taxis", "1.95").left == 0
+
+
+def test_what_can_not_be_settled(ledger: Ledger) -> None:
+    spent, saved = spend(ledger, "taxis", 1, 2), spend(ledger, "taxis", 1)
+    ledger.saved(saved.id)
+    for id, used, words in (
+        (saved.id, "0.5", "was saved, so all of its 1 is spent"),
+        (spent.id, "1.5", "was charged 1 and cannot have used 1.5"),
+        (spent.id, "0", "above 0"),
+        (spent.id, "-1", "above 0"),
+        ("nothing", "0.5", "has no publication 'nothing'"),
+    ):
+        with pytest.raises(InputError, match=words):
+            ledger.settle(id, Fraction(used))
+    assert account(ledger, "taxis").left == 0
+    assert [one.settled for one in account(ledger, "taxis").publications] == [None, None]
+    ledger.settle(spent.id, Fraction(1))  # all of it, and nothing was released
+    assert account(ledger, "taxis").left == 0
+
+
+def test_a_damaged_settlement_stops_all_spending(where: str, ledger: Ledger) -> None:
+    ledger.settle(spend(ledger, "taxis", 1, 2).id, Fraction(1, 2))
+    run_sql(where, "UPDATE dqam_publications SET settled = '-5'")
+    with pytest.raises(InputError, match="is damaged: it has '-5' where an epsilon"):
+        spend(ledger, "taxis", 1)
 
 
 def test_spelling() -> None:
@@ -229,8 +497,20 @@ def test_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DQAM_LEDGER", str(tmp_path / "said.db"))
     assert repr(Ledger.open()) == f"Ledger({str(tmp_path / 'said.db')!r})"
     monkeypatch.delenv("DQAM_LEDGER")
-    monkeypatch.setattr("click.get_app_dir", lambda name: str(tmp_path / name))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert repr(Ledger.open(None)) == f"Ledger({str(tmp_path / 'dqam' / 'ledger.db')!r})"
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+@pytest.mark.parametrize("said", [False, True])
+def test_the_users_folder_is_that_of_commands(platform: str, said: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_CONFIG_HOME", "APPDATA"):
+        monkeypatch.delenv(name, raising=False)
+        if said:
+            monkeypatch.setenv(name, f"/home/of/{name}")
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr("click.utils.WIN", platform == "win32")
+    assert str(module._folder()) == click.get_app_dir("dqam")
 
 
 @pytest.mark.parametrize(
@@ -335,13 +615,70 @@ def test_a_busy_ledger(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_newer_ledger(where: str, ledger: Ledger) -> None:
-    run_sql(where, "UPDATE dqam_ledger SET version = 2")
+    run_sql(where, "UPDATE dqam_ledger SET version = 3")
     for use in (lambda: Ledger.open(where), ledger.history, lambda: spend(ledger, "porto", 1)):
-        with pytest.raises(InputError, match="has version 2 and this dqam knows version 1; install a newer dqam"):
+        with pytest.raises(InputError, match="has version 3 and this dqam knows version 2; install a newer dqam"):
             use()
     run_sql(where, "DELETE FROM dqam_ledger")
     with pytest.raises(InputError, match="damaged: it has no version"):
         Ledger.open(where)
+
+
+OLD = """
+CREATE TABLE dqam_ledger (version INTEGER NOT NULL, PRIMARY KEY (version));
+CREATE TABLE dqam_data_sets (name TEXT NOT NULL, unit TEXT NOT NULL CHECK (unit IN ('trip', 'person')),
+    registered TEXT NOT NULL, PRIMARY KEY (name));
+CREATE TABLE dqam_totals (number {serial}, data_set TEXT NOT NULL REFERENCES dqam_data_sets (name),
+    epsilon TEXT NOT NULL, noted TEXT NOT NULL, PRIMARY KEY (number));
+CREATE TABLE dqam_publications (number {serial}, id TEXT NOT NULL UNIQUE,
+    data_set TEXT NOT NULL REFERENCES dqam_data_sets (name), epsilon TEXT NOT NULL, unit TEXT NOT NULL,
+    max_trips INTEGER NOT NULL, mechanism TEXT NOT NULL, grid TEXT NOT NULL, noted TEXT NOT NULL, release TEXT,
+    PRIMARY KEY (number));
+CREATE INDEX ix_dqam_totals_data_set ON dqam_totals (data_set);
+CREATE INDEX ix_dqam_publications_data_set ON dqam_publications (data_set);
+INSERT INTO dqam_ledger VALUES (1);
+INSERT INTO dqam_data_sets VALUES ('taxis', 'trip', '2026-01-01T00:00:00.000+00:00');
+INSERT INTO dqam_totals (data_set, epsilon, noted) VALUES ('taxis', '3', '2026-01-01T00:00:00.000+00:00');
+INSERT INTO dqam_publications (id, data_set, epsilon, unit, max_trips, mechanism, grid, noted, release) VALUES
+    ('one', 'taxis', '1/2', 'trip', 1, 'flux', 'grid', '2026-01-01T00:00:00.000+00:00', NULL)
+"""
+
+
+@pytest.fixture
+def old(where: str) -> str:
+    """A ledger of version 1, with 1/2 of 3 spent."""
+    if "://" not in where:
+        Path(where).parent.mkdir()
+    for statement in OLD.format(serial="SERIAL" if "://" in where else "INTEGER NOT NULL").split(";"):
+        run_sql(where, statement)
+    return where
+
+
+def test_an_old_ledger_is_upgraded(old: str) -> None:
+    ledger = Ledger.open(old)
+    assert run_sql(old, "SELECT version FROM dqam_ledger") == [(2,)]
+    (taxis,) = ledger.history()
+    assert (taxis.name, taxis.left, taxis.publications[0].settled) == ("taxis", Fraction(5, 2), None)
+    ledger.settle("one", Fraction(1, 4))
+    spent = ledger.spend("taxis", 1, TRIP, "flux", "grid", sketch=trips(ledger, 0, 100))
+    assert (spent.left, spent.new_ledger, spent.new_data_set) == (Fraction(7, 4), False, False)
+    with pytest.raises(SameTripsError):
+        Ledger.open(old).check_same("copy", TRIP, trips(ledger, 0, 100))
+
+
+def test_an_upgrade_is_whole_or_not_at_all(old: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(size: int) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr("secrets.token_hex", fail)
+        with pytest.raises(KeyboardInterrupt):
+            Ledger.open(old)
+    assert run_sql(old, "SELECT version FROM dqam_ledger") == [(1,)]
+    for new in ("SELECT * FROM dqam_secrets", "SELECT settled FROM dqam_publications"):
+        with pytest.raises((sqlite3.OperationalError, psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn)):
+            run_sql(old, new)
+    test_an_old_ledger_is_upgraded(old)
 
 
 @pytest.mark.parametrize("text", ["", "0.1", "-1/10", "0", "1/0", "1/10 ", "\u0661", "nan", "9" * 400])
@@ -412,6 +749,7 @@ STEPS = st.one_of(
     st.tuples(st.just("spend"), NAMES, AMOUNTS, UNITS, st.one_of(st.none(), st.none(), AMOUNTS)),
     st.tuples(st.just("register"), NAMES, AMOUNTS, UNITS, st.none()),
     st.tuples(st.just("set_total"), NAMES, AMOUNTS, UNITS, st.none()),
+    st.tuples(st.just("settle"), NAMES, AMOUNTS, UNITS, st.none()),
 )
 EXAMPLES = count()
 
@@ -423,10 +761,17 @@ class Model:
         self.units: dict[str, str] = {}
         self.totals: dict[str, list[Fraction]] = {}
         self.spent: dict[str, list[Fraction]] = {}
+        self.settled: dict[str, set[int]] = {}  # which publications ended early
 
     def step(self, what: str, name: str, amount: Fraction, unit: str, total: Fraction | None) -> type | None:
         """The error that is due, if one is."""
         known = name in self.units
+        if what == "settle":  # the last publication
+            if not self.spent.get(name) or len(self.spent[name]) in self.settled[name] or amount > self.spent[name][-1]:
+                return InputError
+            self.spent[name][-1] = amount
+            self.settled[name].add(len(self.spent[name]))
+            return None
         if what == "set_total":
             if not known or amount < sum(self.spent[name]):
                 return InputError
@@ -444,6 +789,7 @@ class Model:
             return BudgetError
         if not known:
             self.units[name], self.totals[name], self.spent[name] = unit, [total or amount], []
+            self.settled[name] = set()
         if what == "spend":
             self.spent[name].append(amount)
         return None
@@ -453,11 +799,14 @@ class Model:
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_ledger_does_as_its_model(ledger: Ledger, steps: list[tuple[str, str, str, Unit, str | None]]) -> None:
     model, prefix = Model(), f"{next(EXAMPLES)} "
+    last: dict[str, str] = {}
     for what, name, amount, unit, total in steps:
         due = model.step(what, name, Fraction(amount), unit.name, None if total is None else Fraction(total))
         try:
             if what == "spend":
-                spend(ledger, prefix + name, amount, total, unit)
+                last[name] = spend(ledger, prefix + name, amount, total, unit).id
+            elif what == "settle":
+                ledger.settle(last.get(name, "nothing"), Fraction(amount))
             elif what == "register":
                 ledger.register(prefix + name, amount, unit.name)
             else:
@@ -469,7 +818,7 @@ def test_the_ledger_does_as_its_model(ledger: Ledger, steps: list[tuple[str, str
     accounts = {each.name[len(prefix) :]: each for each in ledger.history() if each.name.startswith(prefix)}
     assert {name: each.unit_name for name, each in accounts.items()} == model.units
     assert {name: [t.epsilon for t in each.totals] for name, each in accounts.items()} == model.totals
-    assert {name: [p.epsilon for p in each.publications] for name, each in accounts.items()} == model.spent
+    assert {name: [p.cost for p in each.publications] for name, each in accounts.items()} == model.spent
     assert all(each.left >= 0 for each in accounts.values())
 
 
@@ -480,17 +829,19 @@ def test_the_ledger_does_as_its_model(ledger: Ledger, steps: list[tuple[str, str
 def context() -> ForkServerContext:
     """Processes that share nothing with this one, and import everything only once."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["dqam.privacy.ledger", "hypothesis", "psycopg", "pytest", "sqlite3"])
+    context.set_forkserver_preload(
+        ["dqam.privacy.sketch", "dqam.privacy.ledger", "hypothesis", "psycopg", "pytest", "sqlite3"]
+    )
     return context
 
 
 def racer(orders: Connection, start: Barrier) -> None:
     """Do as told, all at the same moment; answer what became of it."""
     while (order := orders.recv()) is not None:
-        where, method, arguments = order
+        where, method, arguments, named = order
         start.wait()
         try:
-            getattr(Ledger.open(where), method)(*arguments)
+            getattr(Ledger.open(where), method)(*arguments, **named)
             orders.send(None)
         except InputError as error:
             orders.send(error)
@@ -498,23 +849,27 @@ def racer(orders: Connection, start: Barrier) -> None:
 
 @pytest.fixture(scope="module")
 def race(context: ForkServerContext) -> Iterator[Callable[..., list[InputError]]]:
-    """Let eight processes call the same method at once; what those that lost were told."""
+    """Let eight processes call the same method at once; what those that lost were told.
+
+    In texts `{racer}` becomes the number of the process.
+    """
     start = context.Barrier(RACERS)
     pipes = [context.Pipe() for _ in range(RACERS)]
     racers = [context.Process(target=racer, args=(far, start), daemon=True) for _, far in pipes]
     for each in racers:
         each.start()
 
-    def run(where: str, method: str, *arguments: object) -> list[InputError]:
-        for near, _ in pipes:
-            near.send((where, method, arguments))
+    def start_all(where: str, method: str, *arguments: object, **named: object) -> list[InputError]:
+        for racer, (near, _) in enumerate(pipes):
+            own = [each.format(racer=racer) if isinstance(each, str) else each for each in arguments]
+            near.send((where, method, own, named))
         answers = []
         for near, _ in pipes:
             assert near.poll(60), "a racer does not answer"
             answers.append(near.recv())
         return [answer for answer in answers if answer is not None]
 
-    yield run
+    yield start_all
     for near, _ in pipes:
         near.send(None)
     for each in racers:
@@ -546,6 +901,30 @@ def test_one_of_eight_gets_a_data_set_nobody_knew(where: str, race: Callable[...
 def test_all_of_eight_where_there_is_enough(where: str, race: Callable[..., list[InputError]]) -> None:
     assert race(where, "spend", "porto", "1/8", TRIP, "flux", "grid", 1) == []
     assert account(Ledger.open(where), "porto").left == 0
+
+
+def test_one_of_eight_names_gets_the_same_trips(where: str, race: Callable[..., list[InputError]]) -> None:
+    ledger = Ledger.open(where)
+    for turn in range(3):
+        sketch = trips(ledger, 1_000 * turn, 1_000 * (turn + 1))
+        lost = race(where, "spend", f"city {turn} of {{racer}}", 1, TRIP, "flux", "grid", sketch=sketch)
+        assert [type(error) for error in lost] == [SameTripsError] * (RACERS - 1)
+        assert len(ledger.history()) == turn + 1
+        (winner,) = {error.other for error in lost if isinstance(error, SameTripsError)}
+        assert account(ledger, winner).spent == 1
+
+
+def test_one_of_eight_settles(where: str, race: Callable[..., list[InputError]]) -> None:
+    ledger = Ledger.open(where)
+    spent = spend(ledger, "porto", 1)
+    assert len(race(where, "settle", spent.id, Fraction(1, 3))) == RACERS - 1
+    assert account(ledger, "porto").left == Fraction(2, 3)
+
+
+def test_eight_upgrade_at_once(old: str, race: Callable[..., list[InputError]]) -> None:
+    assert race(old, "spend", "taxis", "1/8", TRIP, "flux", "grid") == []
+    assert run_sql(old, "SELECT count(*) FROM dqam_secrets") == [(1,)]
+    assert account(Ledger.open(old), "taxis").left == Fraction(3, 2)
 
 
 @pytest.mark.parametrize("isolation", ["repeatable%20read", "serializable"])
@@ -601,3 +980,52 @@ def test_what_was_told_is_noted_even_after_kill_9(where: str, context: ForkServe
         spend(ledger, city.name, city.left)
         with pytest.raises(BudgetError):
             spend(ledger, city.name, "1/10000")
+
+
+# the command
+
+
+def test_a_total_is_raised_only_if_the_custodian_is_sure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = tmp_path / "ledger.db"
+    ledger = Ledger.open(where)
+    spend(ledger, "taxis", "0.5", 2)
+    for total in ("1", "1", "0.5"):  # nothing is asked
+        assert run("ledger", "--ledger", where, "total", "taxis", total).returncode == 0
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
+    refused = run("ledger", "--ledger", where, "total", "TAXIS", "0.7")
+    assert refused.returncode == 2
+    assert " ".join(refused.stderr.split()) == (
+        "Error: Raising the total of taxis from 0.5 to 0.7 weakens the promise made to the people in the data; say "
+        "--sure if that is what you want."
+    )
+    assert account(ledger, "taxis").total == Fraction(1, 2)
+    asked: list[str] = []
+
+    def answer(yes: bool) -> Callable[..., bool]:
+        return lambda question, **_: bool(asked.append(question)) or yes
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    for yes, code, total in ((False, 2, "1/2"), (True, 0, "7/10")):
+        monkeypatch.setattr("click.confirm", answer(yes))
+        done = run("ledger", "--ledger", where, "total", "taxis", "0.7")
+        assert (done.returncode, account(ledger, "taxis").total) == (code, Fraction(total))
+    assert asked[0].endswith("to the people in the data. Raise it?")
+    assert len(asked) == 2
+    assert "0.5 of 1 left" in run("ledger", "--ledger", where, "total", "taxis", "1", "--sure").stdout
+    assert len(asked) == 2
+    assert run("ledger", "--ledger", where, "total", "buses", "1").returncode == 2
+    assert run("ledger", "--ledger", where, "total", "taxis", "much").returncode == 2
+
+
+def test_what_ended_early_is_shown(tmp_path: Path) -> None:
+    where = tmp_path / "ledger.db"
+    ledger = Ledger.open(where)
+    ledger.settle(spend(ledger, "taxis", 1, 2).id, Fraction(1, 20))
+    spend(ledger, "taxis", 1)
+    shown = " ".join(run("ledger", "--ledger", where).stdout.split())
+    assert "ended early: 0.05 of 1 spent" in shown
+    assert "never saved: spent all the same" in shown
+    assert "0.95 of 2" in shown
+    (taxis,) = json.loads(run("ledger", "--ledger", where, "--json").stdout)["datasets"]
+    assert [(one["epsilon"], one["settled"]) for one in taxis["publications"]] == [(1, 0.05), (1, None)]
+    assert (taxis["spent"], taxis["left"]) == (1.05, 0.95)

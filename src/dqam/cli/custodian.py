@@ -322,7 +322,7 @@ def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
         for one in account.publications:
             state = "" if one.release else ", never saved: spent all the same"
             if one.settled is not None:
-                state = f", ended early: {spell(one.settled)} of {spell(one.epsilon)} spent, nothing released"
+                state = f", ended early: {spell(one.settled)} of {spell(one.epsilon)} spent"
             events.append((one.when, f"{one.mechanism} on {one.grid}{state}", spell(one.cost)))
         for when, what, cost in sorted(events, key=lambda event: event[0]):
             table.add_row(when[:19].replace("T", " "), plain(what), cost)
