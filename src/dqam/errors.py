@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class InputError(ValueError):
     """The data, or what was asked of it, can not be used as it is. Commands exit with code 2."""
+
+
+class LedgerWarning(UserWarning):
+    """A ledger, or a data set in it, is new: perhaps a slip that gives trips a second budget."""

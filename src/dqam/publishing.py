@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dqam import stopping
 from dqam.engines.disk import Disk
-from dqam.errors import InputError
+from dqam.errors import InputError, LedgerWarning
 from dqam.grid import Grid, check_order
 from dqam.histogram import SpatialHistogram
 from dqam.mechanisms import Mechanism, make
@@ -123,7 +123,7 @@ def publish(
     )
     book.saved(spent.id)
     for note in begun(spent, book):
-        warnings.warn(note, stacklevel=2)
+        warnings.warn(note, LedgerWarning, stacklevel=2)
     return release
 
 
@@ -317,7 +317,8 @@ class Plan:
         if source.person_is_trip:
             raise InputError(
                 f"{source.name} has no trip ids: all points of a {source.roles['person']} would be one trip. Name the "
-                "column that has them, columns={'trip': ...} (--column trip=NAME), or insist with sure=True (--sure)."
+                "column that has them, columns={'trip': ...} (--column trip=NAME), or insist with sure=True (--sure). "
+                "If every row is a whole trip, leave the time out, columns={'time': ''} (--column time=)."
             )
 
     def release(self, curator: Curator, publication: str, salt: str = "", row_is_trip: bool = False) -> Release:

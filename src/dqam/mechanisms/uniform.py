@@ -40,9 +40,9 @@ class EmptyMapError(InputError):
 
     def __init__(self, curator: Curator) -> None:
         super().__init__(
-            f"A first, private look at the trips, at a cost of {spell(curator.spent)}, found hardly anything on the map, so "
-            "the publication ended there; the rest of its budget was not spent. Check bounds, axes and CRS against "
-            "a public map and look at the data with `dqam inspect`, or publish anyway with sure=True (--sure)."
+            "A first, private look at the trips found hardly anything on the map. The publication ended there: epsilon "
+            f"{spell(curator.spent)} was spent, and nothing was published. Check bounds, axes and CRS against a public "
+            "map and look at the data with `dqam inspect`, or publish anyway with sure=True (--sure)."
         )
 
 

@@ -26,7 +26,7 @@ from dqam.sources.frames import SparkTable, open_object
 from dqam.sources.intake import Intake
 from dqam.sources.points import clean_points, read_points
 from dqam.sources.porto import read_polylines
-from dqam.sources.rows import OfOneKind, id_type, joined, keys_in, keys_of, read_lines, repeated
+from dqam.sources.rows import OfOneKind, joined, keys_in, keys_of, read_lines, repeated
 from dqam.sources.tables import Table, open_path, open_url, translated
 from dqam.sources.values import ids_of
 from dqam.trips import Trips
@@ -141,13 +141,12 @@ class Source:
         """Whether every row is a trip of its own, as trips have no ids."""
         if isinstance(self._table, Trips):
             return self._table.ids is None
-        return self._columns.row_id is None and not self._columns.lon
+        return not (self._columns.lon or self._columns.row_id or self._columns.by_person)
 
     @property
     def person_is_trip(self) -> bool:
         """Whether all points of a person are one trip, as trips have no ids."""
-        columns = self._columns
-        return bool(columns.person and not columns.trip and (columns.lon or (columns.geometry and columns.time)))
+        return self._columns.by_person
 
     @property
     def has_persons(self) -> bool:
@@ -195,12 +194,17 @@ class Source:
     def notes(self) -> list[str]:
         """What a user should know of how the source is read."""
         columns, notes = self._columns, []
-        if isinstance(self._table, Trips) or columns.polyline:
+        if isinstance(self._table, Trips):
             return []
-        if columns.person and not columns.trip:
+        if self.person_is_trip:
             notes.append(
                 f"{self.name} has no trip ids: all points of a {columns.person} are one trip. Name the trips, "
                 "--column trip=NAME, if a column has them."
+            )
+        if self.row_is_trip:
+            notes.append(
+                f"{self.name} has no trip ids: every row is a trip. Name the trips, --column trip=NAME, if a column "
+                "has them."
             )
         if columns.lon and not columns.time:
             notes.append(
@@ -270,37 +274,43 @@ class Source:
             sifted = intake.sift(named, first_row=1)
             again = repeated([] if named.ids is None else keys_in(named).to_batches())
             return joined(iter([] if sifted is None else [sifted]), again, intake)
-        lines = columns.geometry is not None and self._has_lines(table, columns.geometry, intake)
-        if not columns.polyline and not lines:
+        if columns.lon or (columns.geometry and not self._has_lines(table, columns, intake)):
             return read_points(table, columns, intake, self.batch)
-        table = table.loaded([*columns.used, *([columns.id] if columns.id else [])], intake.skip)
+        table = table.loaded(columns.used_by_rows, intake.skip)
         again = repeated(keys_of(table, columns, self.batch, intake))
-        if columns.polyline:
+        if columns.geometry is None:
             return joined(read_polylines(table, columns, intake, self.batch), again, intake)
-        assert columns.geometry is not None
-        if not (intake.drops and columns.keys):
+        if not intake.drops or not (columns.trip or columns.by_person):
             return joined(read_lines(table, columns, intake, self.batch), again, intake)
         points, rest = (OfOneKind(table, columns.geometry, points) for points in (True, False))
         whole = read_points(points, columns, intake, self.batch)
-        if not columns.trip:  # points are put together by their person, and a plain id is that of a line
-            kind = None if columns.id is None else id_type(table, columns.id)
-            whole = (replace(each, ids=None if kind is None else pa.nulls(len(each), kind)) for each in whole)
+        if columns.by_person:
+            whole = (replace(trips, ids=None) for trips in whole)
         return joined(chain(whole, read_lines(rest, columns, intake, self.batch)), again, intake)
 
-    def _has_lines(self, table: Table, column: str, intake: Intake) -> bool:
-        """Whether a table of geometries has a trip a row: all are lines or, where each row counts by itself, any is."""
-        if not intake.drops:
-            for rows, _ in table.batches([column], 1024):
-                known = rows.column(column).drop_null()
-                if len(known):
-                    return not geometry.are_points(known[:1], table.name)[0]
-            raise InputError(
-                f"{table.name} has no trips (no row has a geometry in {column!r}); give a source with some."
+    def _has_lines(self, table: Table, columns: Columns, intake: Intake) -> bool:
+        """Whether a table of geometries is not one of points alone, which have to be put together to trips.
+
+        Where rows are left out each counts for what it is; else the first is what all should be.
+        """
+        assert columns.geometry is not None
+        if intake.drops:
+            batches = table.batches([columns.geometry], self.batch, _silent)
+            put_together = columns.trip or columns.by_person
+            return not put_together or not all(
+                geometry.are_points(rows.column(columns.geometry).drop_null(), table.name).all() for rows, _ in batches
             )
-        if not self._columns.keys:
-            return True
-        batches = table.batches([column], self.batch, intake.skip and (lambda *_: None))
-        return not all(geometry.are_points(rows.column(column).drop_null(), table.name).all() for rows, _ in batches)
+        for rows, _ in table.batches([columns.geometry], 1024):
+            known = rows.column(columns.geometry).drop_null()
+            if len(known):
+                return not geometry.are_points(known[:1], table.name)[0]
+        raise InputError(
+            f"{table.name} has no trips (no row has a geometry in {columns.geometry!r}); give a source with some."
+        )
+
+
+def _silent(reason: str, count: int) -> None:
+    """For a second look at the same rows."""
 
 
 def _plain_ids(ids: pa.Array | None, what: str) -> pa.Array | None:

@@ -43,6 +43,24 @@ class Columns:
         return self.trip or self.id
 
     @property
+    def by_person(self) -> bool:
+        """Whether all that is known of a person is one trip: points, which have a time or are rows of two numbers, and
+        no trip ids to tell them apart."""
+        return bool(self.person and not self.trip and (self.lon or (self.geometry and self.time)))
+
+    @property
+    def row_keys(self) -> list[str]:
+        """What tells trips apart where a row is a trip, or a piece of one; nothing if every row is a trip."""
+        if self.by_person:
+            return [self.person] if self.person else []
+        return [name for name in (self.person, self.row_id) if name] if self.row_id else []
+
+    @property
+    def used_by_rows(self) -> list[str]:
+        """All columns in use where a row is a trip, each once."""
+        return list(dict.fromkeys([*self.used, *self.row_keys]))
+
+    @property
     def used(self) -> list[str]:
         """All columns in use, each once."""
         roles = (self.trip, self.person, self.time, self.lon, self.lat, self.geometry, self.polyline)

@@ -57,8 +57,7 @@ def read_polylines(table: Table, columns: Columns, intake: Intake, batch: int) -
                 if trips is not None:
                     yield trips
 
-        names = list(dict.fromkeys([*columns.used, *filter(None, [columns.row_id])]))
-        for rows, fraction in table.batches(names, _CHUNK, intake.skip):
+        for rows, fraction in table.batches(columns.used_by_rows, _CHUNK, intake.skip):
             waiting.append((pool.submit(_trips, rows, columns, table.name, row, intake.crs), row, fraction))
             row += rows.num_rows
             yield from ready(2 * workers)

@@ -29,7 +29,7 @@ def read_lines(table: Table, columns: Columns, intake: Intake, batch: int) -> It
     A point is a trip of one point, where it is left to each row what it is.
     """
     assert columns.geometry is not None
-    trip, person = columns.row_id, columns.person
+    trip, person = None if columns.by_person else columns.row_id, columns.person
     names = list(dict.fromkeys(name for name in (columns.geometry, trip, person, columns.time) if name))
     row = 1
     for rows, fraction in table.batches(names, max(1, batch // _POINTS_A_TRIP), intake.skip):
@@ -49,18 +49,11 @@ def read_lines(table: Table, columns: Columns, intake: Intake, batch: int) -> It
             yield trips
 
 
-def id_type(table: Table, column: str) -> pa.DataType:
-    """What ids of a column become."""
-    for rows, _ in table.batches([column], 1):
-        return ids_of(rows.column(column), table.name, column).type
-    return pa.string()
-
-
 def keys_of(table: Table, columns: Columns, batch: int, intake: Intake) -> Iterator[pa.RecordBatch]:
     """The ids of all rows of a table with a trip a row; nothing where trips have none."""
-    if columns.row_id is None:
+    names = columns.row_keys
+    if not names:
         return
-    names = [name for name in (columns.person, columns.row_id) if name]
     for rows, _ in table.batches(names, batch, intake.skip and (lambda *_: None)):
         yield pa.record_batch({name: without_nulls(ids_of(rows.column(name), table.name, name)) for name in names})
 

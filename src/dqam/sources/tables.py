@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -206,7 +207,7 @@ class CsvTable(Table):
         """Batches of text; where rows are skipped, null where it is not UTF-8."""
         kind = pa.binary() if skipped else pa.string()
         handler = (lambda _: skipped([BAD_ROWS]) or "skip") if skipped else None
-        with translated_but_invalid(self.name):
+        with translated_but_invalid(self.name), _without_words_on_text():
             reader = pyarrow.csv.open_csv(
                 pa.CompressedInputStream(raw, "gzip") if self._zipped else raw,
                 pyarrow.csv.ReadOptions(block_size=block, use_threads=threads, encoding=encoding),
@@ -247,6 +248,17 @@ class CsvTable(Table):
                 f"{where} is longer than {BLOCK >> 20} MiB; check that quotes are closed, or write shorter rows."
             )
         return InputError(f"{self.name} can not be read as CSV ({words.splitlines()[0][:120]}); repair the file.")
+
+
+@contextmanager
+def _without_words_on_text() -> Iterator[None]:
+    """Arrow prints a traceback for a row to skip that is not UTF-8, which is then read again in another way."""
+    before = sys.unraisablehook
+    sys.unraisablehook = lambda told: None if isinstance(told.exc_value, UnicodeDecodeError) else before(told)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def _bytes_of(column: pa.Array, encoding: str) -> pa.Array:
