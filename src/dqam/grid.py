@@ -179,7 +179,3 @@ class Grid:
 
 def _spell(bounds: tuple[float, ...]) -> str:
     return " ".join(f"{value:.10g}" for value in bounds)
-
-
-def check_order(bounds: Bounds, crs: str) -> None:
-    """stub until merged"""
