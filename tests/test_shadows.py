@@ -444,7 +444,7 @@ def test_sums_are_those_of_shadows_each_brought_down_to_the_cap(lattice: Lattice
     """By the least whole number: whichever k numbers are the largest, k times it is what they are too much."""
     kept = records(crowd(6, 80))
     found = kept.shadows(lattice)
-    for cap, weight in ((2**16, 1), (2**16, 3), (2, 3), (5, 1)):
+    for cap, weight in ((2**15, 1), (2**15, 3), (2, 3), (5, 1)):
         wanted = np.zeros(lattice.numbers, np.int64)
         for trip in range(80):
             slots, values = of_trip(found, trip)

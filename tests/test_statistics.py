@@ -18,6 +18,7 @@ from dqam.records import MASS, Records
 from dqam.rectangles import random_rectangles
 from dqam.statistics import (
     FLUX,
+    MOST_CAP,
     CellShares,
     DistinctCounts,
     Endpoints,
@@ -216,9 +217,10 @@ def test_the_trips_kept_of_a_person_are_chosen_evenly() -> None:
 
 
 def test_bounds_are_checked() -> None:
-    with pytest.raises(InputError, match="cap"):
-        Flux(ROWS, 0)
-    for cap in (0, -1, 2**16 + 1):
+    for cap in (0, MOST_CAP + 1):
+        with pytest.raises(InputError, match="cap on a trip's crossings"):
+            Flux(ROWS, cap)
+    for cap in (0, -1, MOST_CAP + 1):
         with pytest.raises(InputError, match="cap on a trip's shadow"):
             ShadowSums(EACH, cap)
     for weight in (0, 257):

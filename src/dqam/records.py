@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Integers = NDArray[np.int64]
 
 MASS = 2**30 - 2**24  # of a trip, spread over its visits; see `UniformityCosts` for what the difference is for
-MOST_TRIPS = 2**31  # so that sums of mass fit 64 bits
+MOST_TRIPS = 2**31  # on the grid, so that sums fit 64 bits; see `dqam.statistics`
 SHADOW = UNIT  # of a number of a shadow
 
 

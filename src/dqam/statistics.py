@@ -7,6 +7,12 @@ multiplies by m: adding m trips one after the other changes a statistic by at mo
 
 A trip that leaves the grid and returns is one trip. Distinct counts look at all its pieces, all else at its longest
 piece (the first of equals), so that a trip is one walk there. A trip that is never on the grid contributes nothing.
+
+Values are int64, and no sum may leave 64 bits: one trip more could then change a value by 2^64. At most MOST_TRIPS =
+2^31 trips are on the grid, counting all that are kept of each person, and public limits on caps and on the number of
+rectangles keep what one trip adds to any number within +-2^31. So every sum over some of the trips, in whatever order
+parts are added, stays within +-2^62 (`dqam.privacy.noise.LARGEST`), and noise is added to the exact value. Where a
+value is more than a plain sum, or a kernel multiplies, the docstring says why 63 bits are enough.
 """
 
 from __future__ import annotations
@@ -24,12 +30,15 @@ from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.partition.lattice import Lattice
 from dqam.partition.regions import Partition, coverage, frozen
-from dqam.records import MASS, SHADOW, AnyRecords
+from dqam.privacy.noise import LARGEST
+from dqam.records import MASS, MOST_TRIPS, SHADOW, AnyRecords
 from dqam.rectangles import check_rectangles
 
 Integers = NDArray[np.int64]
 
 FLUX = 2**16  # of a crossing
+MOST_CAP = LARGEST // (MOST_TRIPS * max(FLUX, SHADOW))  # 2^15, on crossings and shadows, so that sums fit 64 bits
+MOST_RECTANGLES = LARGEST // MOST_TRIPS  # of one question, so that their counts add up in 64 bits
 
 
 class Question(Protocol):
@@ -98,6 +107,10 @@ class _OnRectangles:
     rectangles: Integers
 
     def __post_init__(self) -> None:
+        if len(self.rectangles) > MOST_RECTANGLES:
+            raise InputError(
+                f"At most {MOST_RECTANGLES:,} rectangles can be asked at once; got {len(self.rectangles):,}."
+            )
         object.__setattr__(self, "rectangles", frozen(self.rectangles))
 
     def check(self, grid: Grid) -> None:
@@ -148,6 +161,8 @@ class Flux(_OnPartition):
 
     Sensitivity C: if W <= C the trip changes the vector by W in the L1 norm, as all its terms are positive; if not, by
     the sum of floor(weight * C / W) <= (C / W) * sum of weights = C.
+
+    Bits: C <= 2^31, so that weight * C <= 2^47, and W < 2^62 as a walk of 2^46 visits would fill 2^48 bytes.
     """
 
     partition: Partition
@@ -157,8 +172,8 @@ class Flux(_OnPartition):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cap", operator.index(self.cap))
-        if not 1 <= self.cap <= 2**24:
-            raise InputError(f"The cap on a trip's crossings is 1 to {2**24}; got {self.cap}.")
+        if not 1 <= self.cap <= MOST_CAP:
+            raise InputError(f"The cap on a trip's crossings is 1 to {MOST_CAP:,}; got {self.cap:,}.")
         if self.weights is not None:
             weights = np.array(self.weights)
             if (
@@ -194,9 +209,11 @@ class ShadowSums(_OnLattice):
     number x counts as sign(x) max(|x| - t, 0) instead, with the least whole t that brings the size to C or less: the
     closest there is within the cap, but for rounding.
 
-    Sensitivity C: a shadow is a function of its trip alone, and so is t; its numbers are at most 2^22, so that nothing
-    here needs more than 63 bits. The trip changes the vector by its size after the cap in the L1 norm, or by less where
-    two of its numbers are in one place.
+    Sensitivity C: a shadow is a function of its trip alone, and so is t. The trip changes the vector by its size after
+    the cap in the L1 norm, or by less where two of its numbers are in one place.
+
+    Bits: C <= 2^31. A shadow of up to 128 visits has up to 255 numbers of at most 2^22, and weights are at most 2^8, so
+    that its size is below 2^38; a longer one is the trip itself, with up to 2^24 crossings of 2^16 and two endpoints.
     """
 
     lattice: Lattice
@@ -207,8 +224,8 @@ class ShadowSums(_OnLattice):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "cap", operator.index(self.cap))
-        if not 1 <= self.cap <= 2**16:
-            raise InputError(f"The cap on a trip's shadow is 1 to {2**16}; got {self.cap}.")
+        if not 1 <= self.cap <= MOST_CAP:
+            raise InputError(f"The cap on a trip's shadow is 1 to {MOST_CAP:,}; got {self.cap:,}.")
 
     @property
     def sensitivity(self) -> int:
@@ -284,6 +301,8 @@ class UniformityCosts(_OnRectangles):
     and at most 2^24 cells in all, a trip moves the vector by at most
     2 MASS (P - 1) / P + sum (p - 2 where p >= 2) <= 2 (2^30 - 2^24)(P - 1) / P + 2^24 (P - 1) / P < 2^31 (P - 1) / P.
     That is what 2^24 of the mass were left out for: rounding costs no privacy.
+
+    Bits: a cost is at most the sum of the shares and of the means, 2 S <= 2^32 MASS < 2^62.
     """
 
     rectangles: Integers  # disjoint
@@ -334,7 +353,7 @@ class QueryTotals(_OnRectangles):
     one of them both are known, and the mean count m times as well as any one count.
 
     Sensitivity m: a trip on the grid that meets k of the rectangles adds k and m - k, m in all; any other trip meets
-    none, and adds nothing.
+    none, and adds nothing. m is at most 2^31.
     """
 
     rectangles: Integers
@@ -356,7 +375,7 @@ class QueryErrors(_OnRectangles):
     """Scores: how far public estimates are from the distinct counts of a query set, |count - estimate|.
 
     Sensitivity 1: a trip changes each count by 0 or 1, the estimates not at all, and the absolute value is 1-Lipschitz.
-    Estimates are rounded to integers, which is a function of public numbers.
+    Estimates are rounded to integers, which is a function of public numbers; they are at most 2^53.
     """
 
     rectangles: Integers
@@ -382,7 +401,8 @@ class _Quantile:
     """Scores of candidates as the q-quantile of a length that each trip on the grid has, q = a / b.
 
     The score of a candidate is -|b * (trips not longer) - a * (trips)|. Sensitivity max(a, b - a): a trip changes the
-    number inside by b - a if it is not longer, and by -a if it is; the absolute value is 1-Lipschitz.
+    number inside by b - a if it is not longer, and by -a if it is; the absolute value is 1-Lipschitz. As b <= 10^6,
+    all numbers here are below 2^51.
     """
 
     lengths: Integers
@@ -397,8 +417,8 @@ class _Quantile:
         if lengths.ndim != 1 or not len(lengths) or lengths.dtype.kind not in "iu":
             raise InputError(f"Lengths to choose from are whole numbers; got {lengths.dtype} of {lengths.shape}.")
         lengths = lengths.astype(np.int64)
-        if lengths[0] < 0 or lengths[-1] > 2**24 or (np.diff(lengths) <= 0).any():
-            raise InputError(f"Lengths to choose from rise, from 0 to at most {2**24}.")
+        if lengths[0] < 0 or lengths[-1] > MOST_CAP or (np.diff(lengths) <= 0).any():
+            raise InputError(f"Lengths to choose from must increase from 0 or more to at most {MOST_CAP:,}.")
         lengths.flags.writeable = False
         object.__setattr__(self, "lengths", lengths)
 

@@ -253,11 +253,11 @@ def _visits_as_distinct(records: Records, noise: SeededNoise, epsilon: Fraction)
 
 
 def _uncapped(records: Records, noise: SeededNoise, epsilon: Fraction) -> Any:
-    return noise.laplace(Flux(QUARTERS, 2**20).of(records), CAP * FLUX / epsilon)
+    return noise.laplace(Flux(QUARTERS, 2**15).of(records), CAP * FLUX / epsilon)
 
 
 def _uncapped_shadows(records: Records, noise: SeededNoise, epsilon: Fraction) -> Any:
-    return noise.laplace(ShadowSums(LATTICE, 2**16, 3).of(records), SHADOW / epsilon)  # as for a cap of 1
+    return noise.laplace(ShadowSums(LATTICE, 2**15, 3).of(records), SHADOW / epsilon)  # as for a cap of 1
 
 
 # with rounds and trees even for the few trips of an audit, where they would spread trips evenly of their own accord

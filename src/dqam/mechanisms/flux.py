@@ -109,11 +109,14 @@ class Flux:
         return Estimate(histogram, size, seen, kept, keep, *moved)
 
     def _cap(self, curator: Curator, lattice: Lattice, worth: float, budget: Budget) -> int:
-        """The cap on a shadow's size: a guess (half a side long) or, where that can be known, a quantile."""
+        """The cap on a shadow's size: a guess (half a side long) or, where that can be known, a quantile.
+
+        With 4,096 lattice cells a side it is at most 12,306, which is below the limit of `ShadowSums`.
+        """
         guess = ENDPOINT_WEIGHT + max(lattice.shape) / 2
         if worth < self.known:
-            return min(round(guess), 2**16)
-        caps = np.unique(np.rint(np.geomspace(ENDPOINT_WEIGHT, min(6 * guess, 2**16), 40)).astype(np.int64))
+            return round(guess)
+        caps = np.unique(np.rint(np.geomspace(ENDPOINT_WEIGHT, 6 * guess, 40)).astype(np.int64))
         scores = ShadowQuantile(caps, cap_quantile(worth), lattice, ENDPOINT_WEIGHT)
         return int(caps[curator.select(scores, budget, budget.left * CAP)])
 

@@ -30,6 +30,11 @@ threshold + j * decay - U >= threshold + j lambda ln 4, so r <= 4^-j / lambda. T
 Cells, and nodes at the greatest depth, are leaves by a public rule.
 
 The extra U in the decay is what spread-out mass needs; the original proof has points, and no need of it.
+
+All of this is exact in 64 bits: the mass is at most 2^31 MASS < 2^61, and the threshold is within +-2^61. The curator
+allows lambda <= 2^55 and units of up to 2^20 trips, so that decay < 2^56 and, as the greatest depth is 12, d * decay is
+below 2^60. The bias is then within +-(2^61 + 2^60), and is not cut before noise is added. OpenDP cuts bias plus noise
+at 64 bits, which is beyond every threshold and does not change the comparison.
 """
 
 from __future__ import annotations
@@ -45,7 +50,7 @@ from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.partition.regions import Partition, children, node_bounds, quadtree_depth
 from dqam.privacy.noise import Noise
-from dqam.records import MASS, AnyRecords
+from dqam.records import MASS, MOST_TRIPS, AnyRecords
 
 Integers = NDArray[np.int64]
 
@@ -60,8 +65,11 @@ class PrivTree:
     mass: int = field(default=MASS, init=False)  # of a trip
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.threshold):
-            raise InputError(f"The threshold of PrivTree is a number of trips; got {self.threshold}.")
+        if not abs(self.threshold) <= MOST_TRIPS:
+            raise InputError(
+                f"The threshold of PrivTree is a number of trips from {-MOST_TRIPS} to {MOST_TRIPS}; "
+                f"got {self.threshold}."
+            )
         if self.max_depth is not None and self.max_depth < 0:
             raise InputError(f"The depth of a tree is 0 or more; got {self.max_depth}.")
 

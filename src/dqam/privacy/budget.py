@@ -18,6 +18,8 @@ from dqam.errors import InputError
 
 Number = int | float | str | Fraction
 
+MOST_OF_A_PERSON = 2**20  # trips; a sensitivity times this, and what PrivTree makes of it, still fits 64 bits
+
 
 class BudgetError(InputError):
     """More was asked than is left. Commands exit with code 3."""
@@ -44,9 +46,10 @@ class Unit:
         object.__setattr__(self, "max_trips", operator.index(self.max_trips))
         if self.name not in ("trip", "person"):
             raise InputError(f"The unit is 'trip' or 'person'; got {self.name!r}.")
-        if self.max_trips < 1 or (self.name == "trip" and self.max_trips != 1):
+        if not 1 <= self.max_trips <= (1 if self.name == "trip" else MOST_OF_A_PERSON):
             raise InputError(
-                f"A {self.name} counts with at least one trip and a trip with itself; got {self.max_trips}."
+                f"max_trips must be 1 to {MOST_OF_A_PERSON:,} for the unit 'person' and exactly 1 for the unit 'trip'; "
+                f"got {self.max_trips:,} for {self.name!r}."
             )
 
     @classmethod

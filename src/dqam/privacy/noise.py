@@ -51,8 +51,10 @@ def check_scale(scale: Fraction) -> None:
 def prepare(values: Integers, scale: Fraction) -> tuple[Integers, float]:
     """Values and scale as a sampler may have them.
 
-    Values are cut to +-LARGEST rather than refused: a refusal would tell of the data, and cutting never raises a
-    sensitivity. The scale as a float is not below the exact one.
+    Values are cut to +-LARGEST rather than refused: a refusal would tell of the data. Cutting never raises a
+    sensitivity, as each number moves by at most what it moved before; questions within their limits (`dqam.statistics`)
+    have nothing to cut. OpenDP then adds noise in integers of any size and cuts the sum at 64 bits, which looks at
+    nothing but the noisy value. The scale as a float is not below the exact one.
     """
     if values.dtype != np.int64 or values.ndim != 1 or not len(values):
         raise InputError(f"Noise is added to a vector of int64; got {values.dtype} of shape {values.shape}.")
