@@ -2,7 +2,8 @@
 
 Numba makes a loop over a few numbers such instructions only behind tests that no two arrays overlap, and keeps sums in
 memory. `Lanes` are a value that stays in registers: four float64, for the same small problem of four trips, or sixteen
-uint64, a bit for each of 1,024. What comes out in a lane does not depend on the other lanes.
+uint64, a bit for each of 1,024. What comes out in a lane does not depend on the other lanes, nor on the processor: each
+product, sum, quotient and root is rounded by itself, as IEEE 754 says, and none of them is fused or reordered.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from numba.extending import intrinsic, models, overload, register_model
 LANES = 4
 WORDS = 16
 
-_FUSED = ("contract",)  # a product and a sum may be rounded once
 _COUNTS = {types.float64: LANES, types.uint64: WORDS}
 
 
@@ -146,17 +146,17 @@ def without(typing: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def _plus(typing: Any, a: Any, b: Any) -> Any:
-    return _operation(types.float64, lambda builder, a, b: builder.fadd(a, b, flags=_FUSED), a, b)
+    return _operation(types.float64, lambda builder, a, b: builder.fadd(a, b), a, b)
 
 
 @intrinsic
 def _minus(typing: Any, a: Any, b: Any) -> Any:
-    return _operation(types.float64, lambda builder, a, b: builder.fsub(a, b, flags=_FUSED), a, b)
+    return _operation(types.float64, lambda builder, a, b: builder.fsub(a, b), a, b)
 
 
 @intrinsic
 def _times(typing: Any, a: Any, b: Any) -> Any:
-    return _operation(types.float64, lambda builder, a, b: builder.fmul(a, b, flags=_FUSED), a, b)
+    return _operation(types.float64, lambda builder, a, b: builder.fmul(a, b), a, b)
 
 
 def _overload(work: Any, *signs: Any) -> None:

@@ -2,9 +2,11 @@
 
 A segment between two points is a straight line in the grid's CRS. Coordinates are first rounded to a lattice of
 2^18 steps a cell (0.15 mm for a 39 m cell), and from there on all is integer arithmetic: a walk is exactly the
-sequence of cells that the line passes, the same on every machine. Cells are half-open, [west, east) x
-[south, north), but for the outer border, which belongs to the grid. A line through the exact corner of four
-cells goes through the more eastern of the two cells beside it, so that a trip and its return visit the same ones.
+sequence of cells that the line passes, the same on every machine. (Only PROJ, where points are in another CRS, and the
+distances for a gap in metres can differ in their last bits between machines; see docs/promise.md.) Cells are
+half-open, [west, east) x [south, north), but for the outer border, which belongs to the grid. A line through the exact
+corner of four cells goes through the more eastern of the two cells beside it, so that a trip and its return visit the
+same ones.
 """
 
 from __future__ import annotations
