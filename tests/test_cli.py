@@ -353,3 +353,31 @@ finally:
     )
     assert done.stdout.split() == ["done", "unwound"], done.stderr
     assert done.returncode in (128 + ending, -ending)
+
+
+@pytest.fixture
+def north(tmp_path: Path) -> Path:
+    """A trip in the north, where longitudes are below latitudes."""
+    path = tmp_path / "north.csv"
+    path.write_text("tid,datetime,lng,lat\na,2024-01-01,-8.62,41.14\na,2024-01-02,-8.60,41.15\n")
+    return path
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["count", "--random", "3"]])
+def test_bounds_in_another_order_are_refused_unless_one_is_sure(north: Path, command: list[str]) -> None:
+    slip = ["--bounds", "-8.68", "-8.56", "41.11", "41.20"]
+    done = run(command[0], north, *slip, *command[1:])
+    assert done.returncode == 2
+    assert "Did you mean -8.68 41.11 -8.56 41.2? If not, say that you are sure." in " ".join(done.stderr.split())
+    assert done.stdout == ""
+    assert run(command[0], north, *slip, *command[1:], "--sure").returncode == 0
+    right = ["--bounds", "-8.68", "41.11", "-8.56", "41.20"]
+    assert run(command[0], north, *right, *command[1:]).returncode == 0
+
+
+def test_a_rectangle_in_another_order_is_refused(north: Path) -> None:
+    bounds = ["--bounds", "-8.68", "41.11", "-8.56", "41.20"]
+    done = run("count", north, *bounds, "--rectangle", "-8.63", "-8.59", "41.13", "41.16")
+    assert done.returncode == 2
+    assert "Did you mean (-8.63, 41.13, -8.59, 41.16)?" in " ".join(done.stderr.split())
+    assert run("count", north, *bounds, "--rectangle", "-8.63", "41.13", "-8.59", "41.16").returncode == 0

@@ -3,7 +3,7 @@ import pyproj
 import pytest
 
 from dqam.errors import InputError
-from dqam.grid import Grid
+from dqam.grid import Grid, check_order
 
 
 def test_square_has_the_wanted_sides_on_the_ground() -> None:
@@ -68,3 +68,34 @@ def test_rectangular_grid_limits() -> None:
     assert Grid((0, 0, 1, 1), 3, 7).shape == (3, 7)
     with pytest.raises(InputError, match="1 to 4096 rows; got 0"):
         Grid((0, 0, 1, 1), 0, 7)
+
+
+SLIPS = [
+    ((-8.68, -8.56, 41.11, 41.20), "EPSG:4326", "-8.68 41.11 -8.56 41.2"),
+    ((-74.05, -73.9, 40.6, 40.9), "EPSG:4326", "-74.05 40.6 -73.9 40.9"),
+    ((310_000, 330_000, 5_805_000, 5_825_000), "EPSG:28355", "310000 5805000 330000 5825000"),
+]
+
+
+@pytest.mark.parametrize(("bounds", "crs", "meant"), SLIPS)
+def test_bounds_in_another_order_are_noticed(bounds: tuple[float, ...], crs: str, meant: str) -> None:
+    grid = Grid.over(bounds, 8, crs)  # on purpose
+    with pytest.raises(InputError, match=f"Did you mean {meant}\\? If not, say that you are sure\\."):
+        check_order(grid.bounds, crs)
+    west, east, south, north = bounds
+    check_order((west, south, east, north), crs)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "crs"),
+    [
+        ((-180, -90, 180, 90), "EPSG:4326"),
+        ((-25, 34, 45, 72), "EPSG:4326"),  # Europe
+        ((-170, -60, -100, 80), "EPSG:4326"),
+        ((30.0, 30.5, 36.0, 36.1), "EPSG:4326"),  # where longitude is about latitude
+        ((0, 0, 1, 1), "EPSG:4326"),
+        ((-20_000_000, -20_000_000, 20_000_000, 20_000_000), "EPSG:3857"),
+    ],
+)
+def test_other_bounds_raise_no_alarm(bounds: tuple[float, float, float, float], crs: str) -> None:
+    check_order(bounds, crs)

@@ -137,3 +137,39 @@ def test_bad_files(text: str, says: str, tmp_path: Path) -> None:
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere.csv: can not be read"):
         read_rectangles(tmp_path / "nowhere.csv", GRID)
+
+
+PORTO = Grid((-8.68, 41.11, -8.56, 41.20), 64, 64)
+MELBOURNE = Grid((310_000, 5_805_000, 330_000, 5_825_000), 64, 64, "EPSG:28355")
+LISBON = Grid((480_000, 4_280_000, 500_000, 4_300_000), 32, 32, "EPSG:32629")
+
+
+@pytest.mark.parametrize(
+    ("grid", "crs", "meant"),
+    [
+        (PORTO, None, (-8.62, 41.14, -8.60, 41.15)),
+        (PORTO, None, (-8.70, 41.0, -8.60, 41.15)),  # partly on the map
+        (PORTO, None, PORTO.bounds),
+        (MELBOURNE, None, (315_000.0, 5_810_000.0, 316_000.0, 5_812_000.0)),
+        (LISBON, DEGREES, (-9.15, 38.70, -9.10, 38.75)),
+    ],
+)
+def test_a_rectangle_in_another_order_is_noticed(grid: Grid, crs: str | None, meant: tuple[float, ...]) -> None:
+    west, south, east, north = meant
+    snap([meant], grid, crs)
+    slip = west, east, south, north
+    with pytest.raises(InputError, match="west, east, south, north. Did you mean") as found:
+        snap([meant, slip], grid, crs)
+    assert f"Rectangle 2 {slip}" in str(found.value)
+    assert f"Did you mean {meant}?" in str(found.value)
+
+
+def test_no_other_rectangle_raises_an_alarm() -> None:
+    rng = np.random.default_rng(0)
+    for grid in (PORTO, MELBOURNE, LISBON, Grid((30.0, 30.5, 36.0, 36.1), 40, 40), GRID):
+        wide = grid.bounds[2] - grid.bounds[0]
+        on_map = Snapped.of(random_rectangles(grid, 2_000, rng), grid).bounds
+        snap(on_map, grid)
+        beyond = on_map + rng.uniform(0, 2, on_map.shape) * np.array([-1, -1, 1, 1]) * wide
+        assert snap(beyond, grid).cut.any()
+    snap([(-180, -90, 180, 90), (-10, 36, 4, 44), (-9.5, 36.9, -6.1, 42.2)], PORTO)  # the world, Iberia, Portugal

@@ -19,6 +19,7 @@ from dqam.errors import InputError
 from dqam.grid import DEGREES, Grid
 
 HEADER = ("west", "south", "east", "north")
+MANY = 25  # times the map: from there on a rectangle may be one whose sides are in another order
 ON_LINE = 1e-6  # in cells: an edge this close to a grid line is on it, whatever its decimals were
 
 
@@ -94,7 +95,8 @@ def snap(bounds: ArrayLike, grid: Grid, crs: str | None = None, name: str = "Rec
     west, south, east, north = bounds.T
     _refuse(bounds, ~np.isfinite(bounds.sum(axis=1)), name, "has a side that is not a number; give four numbers")
     _refuse(bounds, (west > east) | (south > north), name, "is upside down; give west <= east and south <= north")
-    u0, v0, u1, v1 = _envelopes(bounds, grid, crs or grid.crs)
+    u0, v0, u1, v1 = envelopes = _envelopes(bounds, grid, crs or grid.crs)
+    _refuse_misordered(bounds, envelopes, grid, crs or grid.crs, name)
     outside = np.zeros(len(bounds), np.bool_)  # or only touching the grid from there
     for low, high, end in ((u0, u1, grid.columns), (v0, v1, grid.rows)):
         outside |= (high < 0) | (low > end) | ((low < 0) & (high <= 0)) | ((low >= end) & (high > end))
@@ -135,6 +137,36 @@ def _envelopes(bounds: NDArray[np.float64], grid: Grid, crs: str) -> NDArray[np.
         crs,
     )
     return np.stack([u.min(axis=1), v.min(axis=1), u.max(axis=1), v.max(axis=1)])
+
+
+def _refuse_misordered(
+    bounds: NDArray[np.float64], envelopes: NDArray[np.float64], grid: Grid, crs: str, name: str
+) -> None:
+    """Refuse rectangles much larger than the map that would be a place on it if they were west, east, south, north.
+
+    A rectangle on the map is never refused. One that is refused by mistake can be replaced by the part of it that is on
+    the map, which has the same answer.
+    """
+    size = grid.rows * grid.columns
+    west, south, east, north = bounds.T
+    huge = (west < south) & (east < north) & (_areas(envelopes) >= MANY * size)
+    meant = bounds[huge][:, [0, 2, 1, 3]]
+    places = _envelopes(meant, grid, crs)
+    on_map = np.clip(places, 0, np.array([grid.columns, grid.rows] * 2)[:, None])
+    likely = (_areas(places) <= 2 * size) & (on_map[2] > on_map[0]) & (on_map[3] > on_map[1])
+    if likely.any():
+        row = int(np.argmax(likely))
+        raise InputError(
+            f"{name} {np.flatnonzero(huge)[row] + 1} {tuple(map(float, bounds[huge][row]))} is far larger than the map "
+            f"and looks like west, east, south, north. Did you mean {tuple(map(float, meant[row]))}? If not, give the "
+            f"part of it that is on the map, within {grid.bounds}."
+        )
+
+
+def _areas(envelopes: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore", over="ignore"):  # what a projection has no place for is infinite
+        areas: NDArray[np.float64] = (envelopes[2] - envelopes[0]) * (envelopes[3] - envelopes[1])
+    return areas
 
 
 def _refuse(bounds: NDArray[np.float64], bad: NDArray[np.bool_], name: str, why: str) -> None:

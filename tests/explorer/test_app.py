@@ -404,3 +404,12 @@ def test_serve_says_where_and_stops_when_told(first: Release, tmp_path: Path) ->
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 0
         assert process.stderr.read() == ""
+
+
+def test_a_rectangle_in_another_order_is_refused(pair: Served) -> None:
+    west, south, east, north = -30.02, 44.98, -29.98, 45.02
+    slip = west, east, south, north
+    place = f"{pair.address}/api/releases/0/counts"
+    for answer in (ask(pair, 0, slip), httpx.post(place, json={"rectangles": [slip]})):
+        assert answer.status_code == 400
+        assert f"Did you mean ({west}, {south}, {east}, {north})?" in answer.json()["error"]

@@ -1,7 +1,9 @@
 """A release: what it answers, and what it says of itself."""
 
+import re
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from dqam.errors import InputError
 from dqam.grid import Grid
 from dqam.mechanisms import MECHANISMS
 from dqam.rectangles import Snapped, random_rectangles
+from tests.commands import run
 from tests.release.cases import HERE, as_if_private, seeded, strolls
 
 PUBLISHABLE = [name for name, row in MECHANISMS.items() if row.publishable]
@@ -53,6 +56,19 @@ def test_a_rectangle_in_another_crs() -> None:
     assert 0 < degrees.value[0] < release.trips.value
     with pytest.raises(InputError, match="does not meet the map"):
         release.count(144.955, -37.83, 144.97, -37.82)
+
+
+def test_a_rectangle_in_another_order_is_refused_wherever_it_is_asked(tmp_path: Path) -> None:
+    release = seeded()
+    west, south, east, north = -30.02, 44.98, -29.98, 45.02
+    meant = f"Did you mean ({west}, {south}, {east}, {north})?"
+    for ask in (lambda: release.count(west, east, south, north), lambda: release.counts([(west, east, south, north)])):
+        with pytest.raises(InputError, match=re.escape(meant)):
+            ask()
+    release.save(tmp_path / "map.nc")
+    done = run("query", tmp_path / "map.nc", "--bounds", *map(str, (west, east, south, north)))
+    assert done.returncode == 2
+    assert meant in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("mechanism", PUBLISHABLE)

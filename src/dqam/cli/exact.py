@@ -12,7 +12,7 @@ import numpy as np
 from rich.table import Table
 
 from dqam import maps
-from dqam.cli.options import OVERWRITE, PATH, reads_trips, refuse_to_replace, seed_option
+from dqam.cli.options import OVERWRITE, PATH, SURE, reads_trips, refuse_to_replace, seed_option
 from dqam.cli.terminal import (
     NOT_PRIVATE,
     SHOWN,
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 @click.command()
 @reads_trips
 @click.option("--picture", type=PATH, help="Save a map of the visits (.png, .svg or .pdf).")
+@SURE
 @json_option
-def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, as_json: bool) -> None:
+def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, sure: bool, as_json: bool) -> None:
     """Show what would be used of FILE: trips, points, what is dropped and why, and where the visits are.
 
     \b
@@ -114,6 +115,7 @@ def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, a
 @seed_option("Seed of the random rectangles.")
 @click.option("--output", "-o", type=PATH, help="Save rectangles and counts as CSV.")
 @OVERWRITE
+@SURE
 @json_option
 def count(
     source: Source,
@@ -125,6 +127,7 @@ def count(
     seed: int,
     output: Path | None,
     overwrite: bool,
+    sure: bool,
     as_json: bool,
 ) -> None:
     """Count the distinct trips of FILE in rectangles: exact, and NOT PRIVATE.

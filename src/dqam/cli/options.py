@@ -11,7 +11,7 @@ import click
 
 from dqam.errors import InputError
 from dqam.files import writable
-from dqam.grid import DEGREES, Grid
+from dqam.grid import DEGREES, Grid, check_order
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
@@ -65,6 +65,7 @@ TRIPS_AND_GRID: tuple[Option, ...] = (
 )
 
 
+SURE = click.option("--sure", is_flag=True, help="Take the bounds as they are, though they look misordered.")
 OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace the output if there is one.")
 
 
@@ -87,7 +88,7 @@ def seed_option(about: str) -> Option:
 
 
 def reads_trips(command: Command) -> Command:
-    """FILE, how to read it and the grid to lay it on; the command gets `source`, `grid` and `gap`."""
+    """FILE, how to read it and the grid to lay it on; the command gets `source`, `grid` and `gap`, and has `--sure`."""
 
     @wraps(command)
     def run(
@@ -106,6 +107,8 @@ def reads_trips(command: Command) -> Command:
         from dqam.walks import Gap
 
         grid = Grid.over(bounds, resolution, crs)
+        if not options["sure"]:
+            check_order(grid.bounds, crs)
         gap = Gap.parse(max_gap) if max_gap else None
         roles = {}
         for column in columns:
