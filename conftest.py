@@ -1,4 +1,4 @@
-"""No test, and no doctest in src, writes to the user's own ledger."""
+"""No test, and no doctest in src, writes to the user's own ledger; and every run tries the same examples."""
 
 import os
 import shutil
@@ -6,10 +6,13 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A ledger of their own."""
+    """A ledger of their own, and no luck: other examples are tried where DQAM_FUZZ is set, as by `make fuzz`."""
+    settings.register_profile("fixed", derandomize=True)
+    settings.load_profile("default" if "DQAM_FUZZ" in os.environ else "fixed")
     folder = tempfile.mkdtemp(prefix="dqam-ledger-")
     os.environ["DQAM_LEDGER"] = str(Path(folder, "ledger.db"))
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -221,12 +222,14 @@ def any_ledger(request: pytest.FixtureRequest, ledger: Path) -> str:
     return str(ledger) if request.param == "sqlite" else request.getfixturevalue("postgresql_url")
 
 
-def forked(trips: Path, output: Path, ledger: str, dataset: str) -> int:
-    """A process of its own that publishes; all it needs is loaded already."""
+def forked(trips: Path, output: Path, ledger: str, dataset: str, dies_in: str = "") -> int:
+    """A process of its own that publishes; all it needs is loaded already. It may be killed where a function begins."""
     child = os.fork()
     if not child:
         code = 1
         try:
+            if dies_in:
+                patch(dies_in, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)).start()
             code = publish(trips, output, ledger, "--dataset", dataset, "--total", "100").returncode
         finally:
             os._exit(code)
@@ -234,7 +237,8 @@ def forked(trips: Path, output: Path, ledger: str, dataset: str) -> int:
 
 
 def test_a_kill_at_any_moment_leaves_all_in_order(trips: Path, tmp_path: Path, any_ledger: str) -> None:
-    """50 times: what is spent is recorded, and a file is whole or not there."""
+    """50 times, and once each before it pays and before it saves: what is spent is recorded, and a file is whole or not
+    there."""
     folder, name = tmp_path / "out", f"kills {os.getpid()}"
     folder.mkdir()
     assert publish(trips, folder / "first.nc", any_ledger, "--dataset", name, "--total", "100").returncode == 0
@@ -247,14 +251,17 @@ def test_a_kill_at_any_moment_leaves_all_in_order(trips: Path, tmp_path: Path, a
         time.sleep(moments.uniform(0, 1.1 * whole))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+    for place in ("dqam.privacy.ledger.Ledger.spend", "dqam.release.file.write_whole"):
+        child = forked(trips, folder / "never.nc", any_ledger, name, place)
+        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
     (account,) = Ledger.open(any_ledger).history(name)
     recorded = {publication.id for publication in account.publications}
     files = sorted(folder.iterdir())
     published = [dqam.open(path).provenance.id for path in files]  # all whole, or this fails
     assert len(set(published)) == len(files)
     assert recorded >= set(published)
-    assert len(recorded) < 52  # some were killed before they paid
-    assert len(files) < len(recorded)  # and some after
+    assert len(recorded) < 54  # one was killed before it paid, if no more
+    assert len(files) < len(recorded)  # and one after
     assert account.spent == len(recorded)
     saved = {publication.id for publication in account.publications if publication.release}
     assert saved <= set(published)

@@ -35,7 +35,8 @@ def test_the_noise_of_releases_is_measured_too() -> None:
     def mechanism(trips: Trips, rng: np.random.Generator) -> int:
         return len(trips) + int(next(drawn))
 
-    assert 0.85 <= audit(mechanism, {"pair": PAIRS["no trips + one cell"]}, 40_000).epsilon <= 1.02
+    # the noise has no seed: within 6 standard deviations, and far from the 1.9 of half the noise
+    assert 0.85 <= audit(mechanism, {"pair": PAIRS["no trips + one cell"]}, 40_000).epsilon <= 1.1
 
 
 @pytest.mark.parametrize("name", [name for name, audited in AUDITED.items() if audited.sound])

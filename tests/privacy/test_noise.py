@@ -42,7 +42,7 @@ def test_large_scales_are_continuous_laplace() -> None:
     for noise in (OpenDPNoise(), SeededNoise(2)):
         drawn = noise.laplace(np.zeros(SAMPLES, np.int64), Fraction(2**33, 3))
         assert stats.kstest(drawn, stats.laplace(scale=2**33 / 3).cdf).pvalue > 1e-5
-        assert stats.kstest(drawn, stats.laplace(scale=2**33 / 3 * 1.05).cdf).pvalue < 1e-4
+        assert stats.kstest(drawn, stats.laplace(scale=2**33 / 3 * 1.05).cdf).pvalue < 1e-3
 
 
 def choices(noise: Noise, scores: np.ndarray, scale: Fraction, runs: int) -> np.ndarray:
