@@ -38,7 +38,7 @@ fuzz: .venv/ready-test       ## some thousand damaged inputs and releases
 
 audit: .venv/ready
 	mkdir -p build
-	$(BIN)/dqam audit all --runs 10000 --figure build/audit.png
+	$(BIN)/dqam audit all --figure build/audit.png
 
 docs: .venv/ready            ## the reference of the Python API: build/docs/index.html
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[docs]"

@@ -309,9 +309,9 @@ def test_audit_exits_with_1_when_a_mechanism_is_above_its_claim(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     assert "below its claim" in done.stdout
     assert figure.read_bytes().startswith(b"\x89PNG")
-    done = run("audit", "fault-half-noise", "--runs", "1000", "--json")
+    done = run("audit", "fault-half-count", "--runs", "1000", "--json")
     assert done.returncode == 1
-    assert json.loads(done.stdout)["failed"] == ["fault-half-noise"]
+    assert json.loads(done.stdout)["failed"] == ["fault-half-count"]
 
 
 def test_audit_of_a_callable_of_ones_own(tmp_path: Path) -> None:

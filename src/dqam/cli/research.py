@@ -108,7 +108,7 @@ class NamesTheAudited(click.Command):
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from dqam.evaluate.audited import AUDITED
 
-        known = fill("all, " + ", ".join(AUDITED), 70, subsequent_indent="    ", break_on_hyphens=False)
+        known = fill("all, questions, " + ", ".join(AUDITED), 70, subsequent_indent="    ", break_on_hyphens=False)
         self.help = (self.help or "").replace("{known}", known)
         super().format_help_text(ctx, formatter)
 
@@ -116,7 +116,11 @@ class NamesTheAudited(click.Command):
 @click.command(cls=NamesTheAudited)
 @click.argument("mechanisms", nargs=-1, required=True, metavar="MECHANISM...")
 @click.option("--epsilon", type=float, default=1.0, show_default=True, help="What the mechanism claims.")
-@click.option("--runs", type=int, default=10_000, show_default=True, help="Runs on each of two neighbouring data sets.")
+@click.option(
+    "--runs",
+    type=int,
+    help="Runs on each of two neighbouring data sets; as in docs/promise.md if not given, 10,000 for your own.",
+)
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the bound, for all pairs together.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--figure", type=PATH, help="Save a chart of the bounds.")
@@ -124,48 +128,66 @@ class NamesTheAudited(click.Command):
 def audit(
     mechanisms: tuple[str, ...],
     epsilon: float,
-    runs: int,
+    runs: int | None,
     confidence: float,
     seed: int,
     figure: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure a lower bound on the epsilon of a MECHANISM, end to end, on neighbouring data chosen to hurt.
+    """Measure a lower bound on the epsilon of a MECHANISM, on neighbouring data chosen to hurt.
 
-    A bound above the claim proves a fault: the exit code is then 1. With `all` those that are broken on purpose
-    (fault-... and dqam-printed) have to be caught, and it is 1 if one is not. Mechanisms are audited with rounds and
-    trees forced, as they would spread the few trips of an audit evenly, and with all that the curator told them.
+    What is audited is the way from walks on a grid to answers, with noise from a seed. A bound above the claim proves a
+    fault: the exit code is then 1. With `all` those that are broken on purpose (fault-... and dqam-printed) have to be
+    caught, and it is 1 if one is not; `questions` stands for the single questions and their halves. fault-half-NAME is
+    NAME with half its noise. Mechanisms are audited with rounds and trees forced, as they would spread the few trips of
+    an audit evenly, and with all that the curator told them.
 
     \b
       dqam audit privtree --epsilon 0.5
+      dqam audit questions                        every single question, with its noise and with half of it
       dqam audit all --figure audit.png           everything, and the faults that must be caught
       dqam audit mymodule:mechanism --epsilon 2   your own f(trips, rng) -> outcome
 
     \b
     Known: {known}
     """
-    from dqam.evaluate.audited import AUDITED
+    from dqam.evaluate.audited import AUDITED, HALVED, QUESTIONS
     from dqam.privacy.audit import audit as run_audit
 
     claimed = parse_epsilon(epsilon)
-    everything = mechanisms == ("all",)
-    chosen = {name: _audited(name) for name in (AUDITED if everything else mechanisms)}
+    groups = {"all": tuple(AUDITED), "questions": (*QUESTIONS, *HALVED)}
+    everything = len(mechanisms) == 1 and mechanisms[0] in groups
+    chosen = {name: _audited(name) for name in (groups[mechanisms[0]] if everything else mechanisms)}
     rows, results = [], []
     for name, audited in chosen.items():
         with progress_of(f"Auditing {name}") as show:
-            result = run_audit(audited.make(claimed), audited.pairs, runs, confidence, seed, show)
+            result = run_audit(audited.make(claimed), audited.pairs, runs or audited.runs, confidence, seed, show)
         worst = max(result.findings, key=lambda finding: finding.epsilon)
         rows.append((name, result.epsilon, audited.sound))
-        results.append({"mechanism": name, "epsilon_hat": result.epsilon, "pair": worst.pair, "event": worst.event})
+        results.append(
+            {
+                "mechanism": name,
+                "epsilon_hat": result.epsilon,
+                "runs": result.runs,
+                "pair": worst.pair,
+                "event": worst.event,
+            }
+        )
     failed = [name for name, bound, sound in rows if (bound > epsilon) == (sound or not everything)]
-    note = f"eps = {epsilon:g}, {runs:,} runs a side, confidence {confidence:g}, seed {seed}"
+    note = f"eps = {epsilon:g}, confidence {confidence:g}, seed {seed}"
     if figure:
         draw_audit(rows, epsilon, note, figure)
     if as_json:
-        print_json({"epsilon": epsilon, "runs": runs, "confidence": confidence, "audits": results, "failed": failed})
+        print_json({"epsilon": epsilon, "confidence": confidence, "audits": results, "failed": failed})
     else:
         table = Table(
-            "Mechanism", "Measured", "Verdict", "Most telling event", title=f"Audit, {note}", title_justify="left"
+            "Mechanism",
+            "Measured",
+            "Runs",
+            "Verdict",
+            "Most telling event",
+            title=f"Audit, {note}",
+            title_justify="left",
         )
         for (name, bound, sound), result_row in zip(rows, results, strict=True):
             verdict = "[red]above its claim[/]" if bound > epsilon else "[green]below its claim[/]"
@@ -173,7 +195,13 @@ def audit(
                 verdict = "[yellow]nothing seen: more runs see more[/]"
             if not sound and everything:
                 verdict = "[green]caught[/]" if bound > epsilon else "[red]not caught[/]"
-            table.add_row(name, f"{bound:.3f}", verdict, f"{result_row['event']} ({result_row['pair']})")
+            table.add_row(
+                name,
+                f"{bound:.3f}",
+                f"{result_row['runs']:,}",
+                verdict,
+                f"{result_row['event']} ({result_row['pair']})",
+            )
         answers.print(table)
     if failed:
         words.print(f"[bold red]Failed:[/] {', '.join(failed)}", soft_wrap=True)

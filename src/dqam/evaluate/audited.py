@@ -1,17 +1,19 @@
 """What `dqam audit` can be run on: mechanisms, each question of the curator, and what is broken on purpose.
 
-The broken ones are there so that the audit shows what it can see: it has to catch every one of them.
+The broken ones are there so that the audit shows what it can see: it has to catch every one of them. Each question is
+among them with half the noise that it was charged for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
 from dqam.evaluate.printed import PRINTED, Exact, printed_partition
@@ -26,15 +28,15 @@ from dqam.mechanisms.mwem import Mwem
 from dqam.mechanisms.prish import Prish
 from dqam.mechanisms.uniform import Uniform
 from dqam.partition.buckets import L1Buckets
-from dqam.partition.hilbert import hilbert_order
 from dqam.partition.lattice import Lattice
 from dqam.partition.privtree import PrivTree
 from dqam.partition.quadtree import grow_quadtree
 from dqam.partition.regions import Partition
-from dqam.privacy.audit import GRID, Mechanism, laid, neighbours
+from dqam.privacy.audit import GRID, Mechanism, Sampler, laid, neighbours, repeat
 from dqam.privacy.budget import Budget, Number, Unit
 from dqam.privacy.curator import Curator
-from dqam.privacy.noise import SeededNoise
+from dqam.privacy.keeping import Keep
+from dqam.privacy.noise import Noise, SeededNoise
 from dqam.records import MASS, SHADOW, Records
 from dqam.statistics import (
     FLUX,
@@ -61,27 +63,156 @@ RECTANGLES = np.array([[0, 0, 8, 8], [2, 2, 3, 3], [4, 0, 8, 8], [1, 1, 7, 4], [
 CAP = 6
 
 
+Pairs = Mapping[str, tuple[Trips, Trips]]
+
+
 @dataclass(frozen=True)
 class Audited:
     """A mechanism to audit: what it is, and how to make it for some eps."""
 
     about: str
-    make: Callable[[Fraction], Mechanism]
+    make: Callable[[Fraction], Mechanism | Sampler]
     sound: bool = True
-    pairs: Mapping[str, tuple[Trips, Trips]] | None = None  # its own neighbours, where the usual ones do not hurt it
+    pairs: Pairs | None = None  # its own neighbours, where the usual ones do not reach its sensitivity
+    runs: int = 10_000  # on each side, for the table in docs/promise.md
 
 
-def _asks(question: Callable[[Curator, Budget], Any]) -> Callable[[Fraction], Mechanism]:
-    """A mechanism that asks a curator one question."""
+class _LessNoise(SeededNoise):
+    """Noise of half the scale that it is asked for."""
 
-    def make(epsilon: Fraction) -> Mechanism:
-        def run(trips: Trips, rng: np.random.Generator) -> Any:
-            budget = Budget(epsilon)
-            return question(Curator(laid(trips), budget, SeededNoise(rng)), budget)
+    def laplace(self, values: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
+        return super().laplace(values, scale / 2)
 
-        return run
+    def noisy_max(self, scores: NDArray[np.int64], scale: Fraction) -> int:
+        return super().noisy_max(scores, scale / 2)
 
-    return make
+
+class _AtOnce:
+    """The noise of many runs for one question: its values are repeated, and get noise in one call."""
+
+    private = False
+
+    def __init__(self, noise: SeededNoise, runs: int) -> None:
+        self._noise, self._runs = noise, runs
+
+    def laplace(self, values: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
+        """int64[runs, values]."""
+        return self._noise.laplace(np.tile(values, self._runs), scale).reshape(self._runs, -1)
+
+    def noisy_max(self, scores: NDArray[np.int64], scale: Fraction) -> Any:
+        """int64[runs]."""
+        return np.array([self._noise.noisy_max(scores, scale) for _ in range(self._runs)])
+
+    def generator(self) -> np.random.Generator:
+        """See `Noise.generator`."""
+        return self._noise.generator()
+
+
+class _Overheard(Curator):
+    """A curator that notes its answers, and how much likelier they are on the second data set of a pair.
+
+    What a mechanism makes is a function of the answers, and tells no more than they do. The noise of a measurement is
+    discrete Laplace of the scale that was charged, so that an answer y has the log-likelihood ratio
+    sum of (|y - a| - |y - b|) / scale for the exact vectors a and b; a selection has that of `noisy_max_chances`. The
+    same question is asked on both sides, as it depends on earlier answers alone (`tests/mechanisms/test_replay.py`).
+    A partition is noted but adds nothing to the ratio: the noise behind it is not published.
+    """
+
+    def __init__(
+        self,
+        source: Walks | Records,
+        pair: tuple[Records, Records],
+        budget: Budget,
+        noise: Noise,
+        unit: Unit,
+        persons: list[bool] | None,
+    ) -> None:
+        super().__init__(source, budget, noise, unit, persons)
+        self._pair = pair
+        self.heard: dict[str, Any] = {}
+        self.ratio: Any = 0.0  # a number, or one for each of many runs at once
+
+    def measure(self, statistic: Statistic, budget: Budget, epsilon: Number | None = None) -> NDArray[np.int64]:
+        answer = super().measure(statistic, budget, epsilon)
+        one, other = (statistic.of(records) for records in self._pair)
+        self.ratio += (np.abs(answer - one) - np.abs(answer - other)).sum(axis=-1) / float(self.ledger[-1].scale)
+        return self._note(type(statistic).__name__, answer)
+
+    def select(self, scores: Scores, budget: Budget, epsilon: Number | None = None) -> int:
+        answer = super().select(scores, budget, epsilon)
+        one, other = (noisy_max_chances(scores.of(records), self.ledger[-1].scale) for records in self._pair)
+        self.ratio += np.log(other[answer] / one[answer])
+        return self._note(type(scores).__name__, answer)
+
+    def partition(self, tree: Any, budget: Budget, epsilon: Number | None = None) -> Any:
+        return self._note(type(tree).__name__, super().partition(tree, budget, epsilon))
+
+    def _note(self, name: str, answer: Any) -> Any:
+        times = sum(known.startswith(name) for known in self.heard)
+        self.heard[f"{name} {times}"] = answer
+        return answer
+
+
+def noisy_max_chances(scores: NDArray[np.int64], scale: Fraction) -> NDArray[np.float64]:
+    """The probability of each index to have the largest score plus exponential noise of mean `scale`.
+
+    With w = exp((score - largest score) / scale) it is w_i times the integral over t from 0 to 1 of the product over
+    j != i of (1 - t w_j): t is what is left of the probability that noise exceeds what i needs to be the first. The
+    integrand is a polynomial, for which Gauss-Legendre quadrature is exact.
+
+    >>> noisy_max_chances(np.array([0, 0]), Fraction(1)).tolist()
+    [0.5, 0.5]
+    """
+    weights = np.exp((scores - scores.max()) / float(scale))
+    nodes, parts = _quadrature(len(scores) // 2 + 1)
+    terms = 1 - (nodes[:, None] + 1) / 2 * weights
+    return np.asarray(weights * (parts / 2 @ (terms.prod(axis=1, keepdims=True) / terms)))
+
+
+_quadrature = lru_cache(leggauss)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Asks a curator: one question, or all that a mechanism wants to know.
+
+    at_once  whether the runs differ in their noise alone, so that all can be drawn in one call
+    """
+
+    ask: Callable[[Curator, Budget], Any]
+    epsilon: Fraction
+    noise: Callable[[np.random.Generator], SeededNoise] = SeededNoise
+    at_once: bool = False
+    grid: Grid = GRID
+    unit: Unit = field(default_factory=Unit.trip)
+
+    def draw(
+        self, pair: tuple[Trips, Trips], side: int, runs: int, rng: np.random.Generator, step: Callable[[int], None]
+    ) -> list[Any] | dict[str, NDArray[Any]]:
+        """See `Sampler.draw`."""
+        records = self._kept(pair[0], rng), self._kept(pair[1], rng)
+
+        def run(noise: Noise) -> dict[str, Any]:
+            budget = Budget(self.epsilon)
+            source = records[side] if self.unit.name == "trip" else laid(pair[side], self.grid)
+            curator = _Overheard(source, records, budget, noise, self.unit, _persons(pair[side]))
+            told = self.ask(curator, budget)
+            return {**curator.heard, **(told if isinstance(told, dict) else {}), "log-likelihood ratio": curator.ratio}
+
+        if self.at_once:
+            return run(_AtOnce(self.noise(rng), runs))
+        return repeat(lambda: run(self.noise(rng)), runs, step)
+
+    def _kept(self, trips: Trips, rng: np.random.Generator) -> Records:
+        walks = laid(trips, self.grid)
+        if self.unit.name == "trip":
+            return Records(walks)
+        return Records(walks, Keep.of(self.unit, rng).mask(_persons(trips)), self.unit)
+
+
+def _persons(trips: Trips) -> list[bool]:
+    """Where persons count, the first twelve trips are one's, and the rest another's."""
+    return (np.arange(len(trips)) >= 12).tolist()
 
 
 def _peeks(question: Callable[[Records, SeededNoise, Fraction], Any]) -> Callable[[Fraction], Mechanism]:
@@ -96,40 +227,34 @@ def _peeks(question: Callable[[Records, SeededNoise, Fraction], Any]) -> Callabl
     return make
 
 
-def _select_and_measure(curator: Curator, budget: Budget) -> Any:
+def _select_and_measure(curator: Curator, budget: Budget) -> None:
+    """Estimates such that a trip in both rectangles makes one error smaller and the other larger."""
     choosing, counting = budget.split(choosing=1, counting=1)
-    chosen = curator.select(QueryErrors(RECTANGLES, np.zeros(len(RECTANGLES))), choosing)
-    return {"chosen": str(chosen), "count": curator.measure(DistinctCounts(RECTANGLES[[chosen]]), counting)}
+    chosen = curator.select(QueryErrors(RECTANGLES[:2], np.array([1.0, -1.0])), choosing)
+    curator.measure(DistinctCounts(RECTANGLES[[chosen]]), counting)
 
 
-def _buckets(curator: Curator, budget: Budget) -> Any:
-    order = hilbert_order(*curator.grid.shape)
-    starts = curator.partition(L1Buckets(order, penalty=1.0), budget)
-    return {"buckets": len(starts) - 1, "cell begins a bucket": np.isin(np.arange(len(order)), starts).astype(np.int64)}
-
-
-def _lengths(curator: Curator, budget: Budget) -> str:
-    return str(curator.select(LengthQuantile(np.array([0, 2, 4, 8, 16, 32, 63]), Fraction(3, 4)), budget))
-
-
-def _shadow_sizes(curator: Curator, budget: Budget) -> str:
-    return str(curator.select(ShadowQuantile(np.array([1, 2, 4, 8, 16, 32]), Fraction(3, 4), LATTICE, 3), budget))
-
-
-def _by_person(epsilon: Fraction) -> Mechanism:
-    """The first twelve trips are one person's, the rest another's."""
-
-    def run(trips: Trips, rng: np.random.Generator) -> Any:
-        persons = (np.arange(len(trips)) >= 12).tolist()
-        curator = Curator(laid(trips), Budget(epsilon), SeededNoise(rng), Unit.person(2), persons)
-        return curator.measure(TripCount(), curator.budget)
-
-    return run
+def _buckets(curator: Curator, budget: Budget) -> dict[str, Any]:
+    """Few buckets, so that the cell in the middle goes with those west or those east of it."""
+    starts = curator.partition(L1Buckets(np.arange(7), penalty=10.0), budget)
+    return {"buckets": tuple(starts.tolist())}
 
 
 def _crowds(x: float, one: int, other: int) -> tuple[Trips, Trips]:
     """Data sets of so many trips in one cell."""
     return Trips.from_lists([[(x, x)]] * one), Trips.from_lists([[(x, x)]] * other)
+
+
+def _snakes(*crossings: int) -> Trips:
+    """Trips along the longest walk, with so many crossings each."""
+    snake = neighbours()["no trips + longest walk"][1]
+    points = list(zip(snake.x.tolist(), snake.y.tolist(), strict=True))
+    return Trips.from_lists([points[: count + 1] for count in crossings])
+
+
+def _in_a_row(*trips: int) -> Trips:
+    """So many trips in each cell of a row."""
+    return Trips.from_lists([[(cell + 0.5, 0.5)] for cell, count in enumerate(trips) for _ in range(count)])
 
 
 WHOLE = {  # for whole mechanisms, which take longer to run
@@ -141,9 +266,21 @@ WHOLE = {  # for whole mechanisms, which take longer to run
         "a crowd in one cell + one cell",
     )
 }
+ALONE = {name: neighbours()[name] for name in ("no trips + one cell", "no trips + longest walk")}
 PERSONS = {"a person with three trips": _crowds(2.5, 12, 15)}
+# two scores that are equal, of which a long trip lowers one and raises the other by all that it can
+QUANTILES = {
+    **neighbours(),
+    "two short and two middling walks + a long one": (_snakes(0, 0, 8, 8), _snakes(0, 0, 8, 8, 40)),
+}
+# where one more trip in the middle makes it unlike the empty cells and like the full ones
+LEFT_OR_RIGHT = {
+    "a row of 0, 12 and 20 + one": (_in_a_row(0, 0, 0, 12, 20, 20, 20), _in_a_row(0, 0, 0, 13, 20, 20, 20))
+}
 
 LATTICE = Lattice.even(GRID, 4)
+ROW = Grid((0.0, 0.0, 7.0, 1.0), 1, 7)
+COARSE = Grid(GRID.bounds, 4, 4)
 FINE = Grid(GRID.bounds, 256, 256)  # the more levels, the more it tells
 TWO = {"two trips in one cell + another": _crowds(0.01, 2, 3)}
 
@@ -186,28 +323,6 @@ def _told(histogram: SpatialHistogram | None) -> Any:
     }
 
 
-class _Overheard(Curator):
-    """A curator whose answers are noted: the histogram is a function of them, and tells no more than they do."""
-
-    def __init__(self, walks: Walks, budget: Budget, noise: SeededNoise) -> None:
-        super().__init__(walks, budget, noise)
-        self.heard: dict[str, Any] = {}
-
-    def measure(self, statistic: Statistic, budget: Budget, epsilon: Number | None = None) -> NDArray[np.int64]:
-        return self._note(type(statistic).__name__, super().measure(statistic, budget, epsilon))
-
-    def select(self, scores: Scores, budget: Budget, epsilon: Number | None = None) -> int:
-        return self._note(type(scores).__name__, super().select(scores, budget, epsilon))
-
-    def partition(self, tree: Any, budget: Budget, epsilon: Number | None = None) -> Any:
-        return self._note(type(tree).__name__, super().partition(tree, budget, epsilon))
-
-    def _note(self, name: str, answer: Any) -> Any:
-        times = sum(known.startswith(name) for known in self.heard)
-        self.heard[f"{name} {times}"] = answer
-        return answer
-
-
 class _Careless(SeededNoise):
     """Forgets the noise of vectors."""
 
@@ -215,20 +330,21 @@ class _Careless(SeededNoise):
         return values if len(values) > 1 else super().laplace(values, scale)
 
 
-def _synthesizes(
-    mechanism: Synthesizer, noise: Callable[[np.random.Generator], SeededNoise] = SeededNoise
-) -> Callable[[Fraction], Mechanism]:
-    """A whole mechanism, from trips to histogram, with all that it was told on the way."""
+def _asks(ask: Callable[[Curator, Budget], Any], **options: Any) -> Callable[[Fraction], _Asked]:
+    return lambda epsilon: _Asked(ask, epsilon, **options)
 
-    def make(epsilon: Fraction) -> Mechanism:
-        def run(trips: Trips, rng: np.random.Generator) -> Any:
-            budget = Budget(epsilon)
-            curator = _Overheard(laid(trips), budget, noise(rng))
-            return {**_told(mechanism.synthesize(curator, RECTANGLES, budget)), **curator.heard}
 
-        return run
+def _measures(statistic: Statistic) -> Callable[[Fraction], _Asked]:
+    return _asks(lambda curator, budget: curator.measure(statistic, budget), at_once=True)
 
-    return make
+
+def _selects(scores: Scores) -> Callable[[Fraction], _Asked]:
+    return _asks(lambda curator, budget: curator.select(scores, budget), at_once=True)
+
+
+def _synthesizes(mechanism: Synthesizer, **options: Any) -> Callable[[Fraction], _Asked]:
+    """A whole mechanism, from walks to histogram, with all that it was told on the way."""
+    return _asks(lambda curator, budget: _told(mechanism.synthesize(curator, RECTANGLES, budget)), **options)
 
 
 def _bare_singletons(records: Records, noise: SeededNoise, epsilon: Fraction) -> Any:
@@ -270,41 +386,77 @@ WHOLE_MECHANISMS: dict[str, Synthesizer] = {
     "prish": Prish(rounds=3, least=0),
     "dqam": Dqam(depth=2, rounds=2, least=0),
 }
-AUDITED: dict[str, Audited] = {
-    name: Audited(MECHANISMS[name].about, _synthesizes(mechanism), pairs=WHOLE)
-    for name, mechanism in WHOLE_MECHANISMS.items()
-} | {
-    "count": Audited("the number of trips with discrete Laplace noise", _asks(lambda c, b: c.measure(TripCount(), b))),
-    "endpoints": Audited("endpoints by quarter", _asks(lambda c, b: c.measure(Endpoints(QUARTERS), b))),
-    "crossings": Audited("crossings by quarter, capped", _asks(lambda c, b: c.measure(Flux(QUARTERS, CAP), b))),
-    "shadows": Audited("shadows on a lattice, capped", _asks(lambda c, b: c.measure(ShadowSums(LATTICE, CAP, 3), b))),
-    "shadow-sizes": Audited("a quantile of the sizes of shadows", _asks(_shadow_sizes)),
-    "shares": Audited("cell shares", _asks(lambda c, b: c.measure(CellShares(), b))),
-    "costs": Audited("uniformity costs", _asks(lambda c, b: c.measure(UniformityCosts(QUARTERS.regions), b))),
-    "groups": Audited("cell shares by quarter", _asks(lambda c, b: c.measure(GroupShares(QUARTERS.labels), b))),
-    "buckets": Audited("DAWA's buckets", _asks(_buckets)),
-    "answers": Audited("rectangles met and missed", _asks(lambda c, b: c.measure(QueryTotals(RECTANGLES), b))),
-    "distinct": Audited("a rectangle selected by its error and counted", _asks(_select_and_measure)),
-    "quantile": Audited("a quantile of walk lengths", _asks(_lengths)),
-    "person": Audited("the number of trips, two a person", _by_person, pairs=PERSONS),
-    "privtree": Audited("PrivTree on cell shares", _asks(lambda c, b: c.partition(PrivTree(), b))),
-    "quadtree": Audited("the paper's quadtree, levels composed", _asks(lambda c, b: grow_quadtree(c, b, 1.0))),
-    "fault-half-noise": Audited(
-        "half the noise", _peeks(lambda r, n, e: n.laplace(TripCount().of(r), 1 / (2 * e))), sound=False
+QUESTIONS: dict[str, Audited] = {
+    "count": Audited("the number of trips", _measures(TripCount())),
+    "endpoints": Audited("endpoints by quarter", _measures(Endpoints(QUARTERS))),
+    "crossings": Audited("crossings by quarter, capped", _measures(Flux(QUARTERS, CAP))),
+    "shadows": Audited("shadows on a lattice, capped", _measures(ShadowSums(LATTICE, CAP, CAP))),
+    "shadow-sizes": Audited(
+        "a quantile of the sizes of shadows",
+        _selects(ShadowQuantile(np.array([4, 7]), Fraction(3, 4), LATTICE, 3)),
+        pairs=QUANTILES,
     ),
-    "fault-no-cap": Audited("crossings without their cap", _peeks(_uncapped), sound=False),
-    "fault-no-shadow-cap": Audited("shadows without their cap", _peeks(_uncapped_shadows), sound=False),
-    "fault-exact-n": Audited("the exact number of trips used", _peeks(_exact_total), sound=False),
+    "shares": Audited("cell shares", _measures(CellShares())),
+    "costs": Audited("uniformity costs", _measures(UniformityCosts(QUARTERS.regions))),
+    "groups": Audited("cell shares by quarter", _measures(GroupShares(QUARTERS.labels))),
+    "buckets": Audited("DAWA's buckets", _asks(_buckets, grid=ROW), pairs=LEFT_OR_RIGHT, runs=100_000),
+    "answers": Audited("rectangles met and missed", _measures(QueryTotals(RECTANGLES))),
+    "distinct": Audited("a rectangle selected by its error and counted", _asks(_select_and_measure), pairs=ALONE),
+    "quantile": Audited(
+        "a quantile of walk lengths", _selects(LengthQuantile(np.array([4, 16]), Fraction(3, 4))), pairs=QUANTILES
+    ),
+    "person": Audited(
+        "the number of trips, two a person",
+        _asks(lambda curator, budget: curator.measure(TripCount(), budget), at_once=True, unit=Unit.person(2)),
+        pairs=PERSONS,
+    ),
+    "privtree": Audited(
+        "PrivTree on cell shares",
+        _asks(lambda curator, budget: curator.partition(PrivTree(), budget), grid=COARSE),
+        pairs={"no trips + one cell": ALONE["no trips + one cell"]},
+        runs=100_000,
+    ),
+    "quadtree": Audited(
+        "the paper's quadtree, levels composed",
+        _asks(lambda curator, budget: grow_quadtree(curator, budget, threshold=-10.0)),
+        pairs=ALONE,
+    ),
+}
+
+
+def _halved(audited: Audited) -> Audited:
+    """The same question with half the noise."""
+    make: Any = audited.make
+    return replace(
+        audited,
+        about=f"{audited.about}: half the noise",
+        make=lambda epsilon: replace(make(epsilon), noise=_LessNoise),
+        sound=False,
+    )
+
+
+HALVED = {f"fault-half-{name}": _halved(audited) for name, audited in QUESTIONS.items()}
+AUDITED: dict[str, Audited] = {
+    **{
+        name: Audited(MECHANISMS[name].about, _synthesizes(mechanism), pairs=WHOLE, runs=1_000)
+        for name, mechanism in WHOLE_MECHANISMS.items()
+    },
+    **QUESTIONS,
+    **HALVED,
+    "fault-no-cap": Audited("crossings without their cap", _peeks(_uncapped), sound=False, runs=2_000),
+    "fault-no-shadow-cap": Audited("shadows without their cap", _peeks(_uncapped_shadows), sound=False, runs=2_000),
+    "fault-exact-n": Audited("the exact number of trips used", _peeks(_exact_total), sound=False, runs=2_000),
     "fault-printed-quadtree": Audited(
         "the quadtree as printed, eps1 at every level", _printed_quadtree, sound=False, pairs=TWO
     ),
     "fault-quiet-vectors": Audited(
         "dqam that forgets the noise of costs and densities",
-        _synthesizes(WHOLE_MECHANISMS["dqam"], _Careless),
+        _synthesizes(WHOLE_MECHANISMS["dqam"], noise=_Careless),
         sound=False,
         pairs=WHOLE,
+        runs=1_000,
     ),
-    "dqam-printed": Audited("DQAM as printed", _printed_dqam, sound=False, pairs=WHOLE),
-    "fault-visits": Audited("F - E taken for a distinct count", _peeks(_visits_as_distinct), sound=False),
-    "fault-singletons": Audited("regions of one cell without noise", _peeks(_bare_singletons), sound=False),
+    "dqam-printed": Audited("DQAM as printed", _printed_dqam, sound=False, pairs=WHOLE, runs=1_000),
+    "fault-visits": Audited("F - E taken for a distinct count", _peeks(_visits_as_distinct), sound=False, runs=2_000),
+    "fault-singletons": Audited("regions of one cell without noise", _peeks(_bare_singletons), sound=False, runs=2_000),
 }

@@ -6,7 +6,8 @@ probabilities (Clopper and Pearson). The result is a lower bound on eps that hol
 below the claim it proves nothing, above the claim it proves a fault.
 
 A mechanism is any callable `f(trips, rng) -> outcome`. An outcome is a number, an array, a `Partition`, a string or a
-tuple, or a dict of these: structure is an event like any other.
+tuple, or a dict of these: structure is an event like any other. A `Sampler` knows both data sets of a pair and can add
+the log-likelihood ratio of what it answered: where the form of the noise is known, no other number tells more.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +30,22 @@ from dqam.walks import Walks, walk
 
 Mechanism = Callable[[Trips, np.random.Generator], Any]
 Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
 
 GRID = Grid((0.0, 0.0, 8.0, 8.0), 8, 8)  # a cell is one unit
 THRESHOLDS = 64  # values of a number that are tried as thresholds
-VALUES = 16  # most frequent values that are tried as events of their own
+CANDIDATES = 1_000  # about how many events are tried: by how much more sure one has to be to choose a rare one
 WIDEST = 256  # numbers of an array that are looked at one by one
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """A mechanism that draws its own runs, and may look at both data sets of the pair to say how telling each is."""
+
+    def draw(
+        self, pair: tuple[Trips, Trips], side: int, runs: int, rng: np.random.Generator, step: Callable[[int], None]
+    ) -> list[Any] | dict[str, NDArray[Any]]:
+        """Outcomes on `pair[side]`: a list, or arrays with one row for each run. Calls `step` with the runs done."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +86,7 @@ def neighbours() -> dict[str, tuple[Trips, Trips]]:
         "one cell": [(2.5, 2.5)],
         "zig-zag": [(3.5 + (i + 1) // 2 % 2, 0.25 + i // 2 * 0.5) for i in range(31)],
         "on corners": [(float(i), float(i)) for i in range(1, 8)],
+        "to and fro": [(3.5 + i % 2, 0.5) for i in range(7)],
         "out and back": [(0.5, 3.5), (-1.0, 3.5), (-1.0, 4.5), (7.5, 4.5), (9.0, 4.5), (9.0, 0.5), (6.5, 0.5)],
     }
     pairs = {}
@@ -84,7 +97,7 @@ def neighbours() -> dict[str, tuple[Trips, Trips]]:
 
 
 def audit(
-    mechanism: Mechanism,
+    mechanism: Mechanism | Sampler,
     pairs: Mapping[str, tuple[Trips, Trips]] | None = None,
     runs: int = 10_000,
     confidence: float = 0.95,
@@ -100,60 +113,96 @@ def audit(
     doubt = (1 - confidence) / len(pairs)
     rng = np.random.default_rng(seed)
     findings = []
-    for done, (name, (one, other)) in enumerate(pairs.items()):
-        outcomes: list[list[Any]] = []
-        for side, trips in enumerate((one, other)):
-            outcomes.append([])
-            for run in range(runs):
-                try:
-                    outcomes[side].append(mechanism(trips, rng))
-                except Exception as error:  # that it fails is an outcome, and may tell
-                    outcomes[side].append(f"raised {type(error).__name__}: {error}")
+    for done, (name, pair) in enumerate(pairs.items()):
+        sides = []
+        for side, trips in enumerate(pair):
+
+            def step(run: int, before: float = done + side / 2) -> None:
                 if progress is not None and run % 100 == 0:
-                    progress((done + (side + run / runs) / 2) / len(pairs))
-        findings.append(_finding(name, outcomes[0], outcomes[1], doubt))
+                    progress((before + run / runs / 2) / len(pairs))
+
+            if isinstance(mechanism, Sampler):
+                sides.append(mechanism.draw(pair, side, runs, rng, step))
+            else:
+                sides.append(repeat(partial(mechanism, trips, rng), runs, step))
+        findings.append(_finding(name, *_columns(*sides), runs, doubt))
     return Audit(tuple(findings), runs, confidence)
 
 
-def _finding(pair: str, one: list[Any], other: list[Any], doubt: float) -> Finding:
-    """Choose an event on the first half of the runs, bound it on the second."""
-    half = len(one) // 2
-    numbers, labels = _columns([*one, *other])
-    sides = np.repeat([False, True], [len(one), len(other)])
-    training = np.tile(np.arange(len(one)) < half, 2)
+def repeat(run: Callable[[], Any], runs: int, step: Callable[[int], None]) -> list[Any]:
+    """The outcomes of so many runs; that one fails is an outcome, too, and may tell."""
+    outcomes = []
+    for done in range(runs):
+        try:
+            outcomes.append(run())
+        except Exception as error:
+            outcomes.append(f"raised {type(error).__name__}: {error}")
+        step(done)
+    return outcomes
+
+
+def _finding(pair: str, numbers: dict[str, Floats], labels: dict[str, Codes], runs: int, doubt: float) -> Finding:
+    """Choose an event on the first half of the runs of each side, bound it on the second.
+
+    An event is that a number is at least, or at most, a threshold. Labels become numbers by how much likelier each is
+    on one side than on the other: that is learned on the first quarter, and thresholds are chosen on the next.
+    """
+    half, quarter = runs // 2, runs // 4
+    learned = slice(0, quarter), slice(runs, runs + quarter)
+    numbers = dict(numbers)
     if len(numbers) > 1:
-        numbers["likelihood"] = _likelihood(np.stack(list(numbers.values()), axis=1), sides, training)
-    best = (-math.inf, "", np.zeros(len(sides), bool), False)
-    for event, happened in _events(numbers, labels, training, sides):
-        on_one, on_other = happened[training & ~sides].sum(), happened[training & sides].sum()
-        for flipped in (False, True):
-            hits, misses = (on_one, on_other) if flipped else (on_other, on_one)
-            bound = _lower_bound(hits, misses, half, half, doubt)
-            if bound > best[0]:
-                best = bound, event, happened, flipped
-    _, event, happened, flipped = best
-    on_one, on_other = happened[~training & ~sides].sum(), happened[~training & sides].sum()
-    hits, misses = (on_one, on_other) if flipped else (on_other, on_one)
-    rest = len(one) - half
-    bound = max(0.0, _lower_bound(hits, misses, rest, rest, doubt))
+        numbers["likelihood"] = _likelihood(np.stack(list(numbers.values()), axis=1), *learned)
+    for name, codes in labels.items():
+        kinds = codes.max() + 1
+        if kinds <= half:  # if nearly all differ, thresholds say more
+            on_one, on_other = (np.bincount(codes[side], minlength=kinds) + 0.5 for side in learned)
+            numbers[f"how telling is {name}"] = np.log(on_other / on_one)[codes]
+    best, event, happened, reverse = -math.inf, "", np.zeros(2 * runs, bool), False
+    for name, values in numbers.items():
+        first, second = np.sort(values[quarter:half]), np.sort(values[runs + quarter : runs + half])
+        seen = np.concatenate([first, second])
+        thresholds = np.unique(seen)
+        if len(thresholds) > THRESHOLDS:
+            thresholds = np.unique(np.quantile(seen, np.linspace(0, 1, THRESHOLDS), method="nearest"))
+        for sign, counts in (
+            (">=", [half - quarter - np.searchsorted(side, thresholds, "left") for side in (first, second)]),
+            ("<=", [np.searchsorted(side, thresholds, "right") for side in (first, second)]),
+        ):
+            for flipped in (False, True):
+                hits, misses = counts if flipped else counts[::-1]
+                bounds = _lower_bound(hits, misses, half - quarter, doubt / CANDIDATES)
+                found = int(np.argmax(bounds))
+                if bounds[found] > best:
+                    best, event, reverse = float(bounds[found]), f"{name} {sign} {thresholds[found]:.6g}", flipped
+                    happened = values >= thresholds[found] if sign == ">=" else values <= thresholds[found]
+    rest = runs - half
+    hits, misses = happened[runs + half :].sum(), happened[half:runs].sum()
+    if reverse:
+        hits, misses = misses, hits
+    bound = max(0.0, float(_lower_bound(hits, misses, rest, doubt)))
     return Finding(pair, event, float(hits / rest), float(misses / rest), bound)
 
 
-def _lower_bound(hits: int, misses: int, hit_runs: int, miss_runs: int, doubt: float) -> float:
+def _lower_bound(hits: Any, misses: Any, runs: int, doubt: float) -> Any:
     """ln(lowest likely p of the first / highest likely p of the second), wrong with a chance of at most `doubt`."""
-    if hits == 0:
-        return -math.inf
-    low = betaincinv(hits, hit_runs - hits + 1, doubt / 2)
-    high = 1.0 if misses == miss_runs else betaincinv(misses + 1, miss_runs - misses, 1 - doubt / 2)
-    return math.log(low / high) if low > 0 else -math.inf
+    hits, misses = np.asarray(hits, np.float64), np.asarray(misses, np.float64)
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), runs - hits + 1, doubt / 2), 0)
+    high = np.where(misses < runs, betaincinv(misses + 1, np.maximum(runs - misses, 1), 1 - doubt / 2), 1)
+    with np.errstate(divide="ignore"):
+        return np.log(low / high)
 
 
-def _columns(outcomes: list[Any]) -> tuple[dict[str, Floats], dict[str, NDArray[np.int64]]]:
-    """Outcomes, run by run, as named numbers and named labels."""
-    rows = [dict(_parts("", outcome)) for outcome in outcomes]
-    names = dict.fromkeys(name for row in rows for name in row)
+def _columns(one: Any, other: Any) -> tuple[dict[str, Floats], dict[str, Codes]]:
+    """Outcomes of one side and then of the other, run by run, as named numbers and named labels."""
     numbers, labels = {}, {}
-    for name in names:
+    if isinstance(one, dict):
+        for name, array in ((name, np.concatenate([one[name], other[name]])) for name in one):
+            for i, column in enumerate(array.reshape(len(array), -1).T):
+                key = name if array.ndim == 1 else f"{name} [{i}]"
+                numbers[key], labels[key] = column.astype(np.float64), np.unique(column, return_inverse=True)[1]
+        return numbers, labels
+    rows = [dict(_parts("", outcome)) for outcome in (*one, *other)]
+    for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]
         if all(isinstance(value, int | float) for value in values):
             numbers[name] = np.array(values, np.float64)
@@ -187,37 +236,14 @@ def _parts(name: str, outcome: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(outcome, int | float | np.number):
         yield from _parts(name, np.array([outcome]))
     else:
-        raise InputError(f"An outcome can not be a {type(outcome).__name__}; give numbers, arrays, strings or tuples.")
+        raise InputError(f"An outcome cannot be a {type(outcome).__name__}; give numbers, arrays, strings or tuples.")
 
 
-def _likelihood(numbers: Floats, sides: NDArray[np.bool_], training: NDArray[np.bool_]) -> Floats:
+def _likelihood(numbers: Floats, one: slice, other: slice) -> Floats:
     """The log-likelihood ratio of independent Laplace variables around the medians of each side."""
-    one, other = numbers[training & ~sides], numbers[training & sides]
-    center, shifted = np.median(one, axis=0), np.median(other, axis=0)
-    spread = np.maximum(np.abs(one - center).mean(axis=0), 1e-9)
+    center, shifted = np.median(numbers[one], axis=0), np.median(numbers[other], axis=0)
+    spread = np.maximum(np.abs(numbers[one] - center).mean(axis=0), 1e-9)
     return ((np.abs(numbers - center) - np.abs(numbers - shifted)) / spread).sum(axis=1)
-
-
-def _events(
-    numbers: dict[str, Floats],
-    labels: dict[str, NDArray[np.int64]],
-    training: NDArray[np.bool_],
-    sides: NDArray[np.bool_],
-) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    for name, values in numbers.items():
-        for threshold in np.unique(np.quantile(values[training], np.linspace(0, 1, THRESHOLDS), method="nearest")):
-            yield f"{name} >= {threshold:.6g}", values >= threshold
-            yield f"{name} <= {threshold:.6g}", values <= threshold
-    for name, codes in labels.items():
-        found, counts = np.unique(codes[training], return_counts=True)
-        if len(found) > len(codes) // 4:
-            continue  # all different: thresholds say more
-        tells = np.abs(
-            np.bincount(codes[training & sides], minlength=codes.max() + 1)
-            - np.bincount(codes[training & ~sides], minlength=codes.max() + 1)
-        )[found]
-        for code in found[np.unique(np.concatenate([np.argsort(-counts)[:VALUES], np.argsort(-tells)[:VALUES]]))]:
-            yield f"{name} is value {code}", codes == code
 
 
 @lru_cache(maxsize=256)

@@ -70,8 +70,8 @@ def promise(release: Release) -> str:
         + weak
         + "<h3>In exact words</h3>\n"
         f"<p>Two data sets are neighbours if {plain(provenance.neighbours.value)}. No outcome is more than "
-        "e<sup>ε</sup> times as likely from a data set as from any neighbour of it. This is ε-differential privacy, "
-        "without a δ. The number of trips is not taken as known: it, too, was asked with noise.</p>\n"
+        f"e<sup>ε</sup> times as likely from a data set as from any neighbour of it{_failure(provenance)} "
+        "The number of trips is not taken as known: it, too, was asked with noise.</p>\n"
         "<h3>Who is hidden</h3>\n"
         + (_hidden_trip(provenance) if by_trip else _hidden_person(provenance))
         + "<h3>What was public, and never taken from the data</h3>\n"
@@ -80,6 +80,16 @@ def promise(release: Release) -> str:
         + bullets(_not_promised("a trip" if by_trip else "a person"))
         + "</section>"
     )
+
+
+def _failure(provenance: Provenance) -> str:
+    """Whether there is a δ: only the noise of DAWA's buckets, which nobody sees, can be cut to fit 64 bits."""
+    if any(entry.name == "l1 buckets" for entry in provenance.ledger):
+        return (
+            ", but for a chance below 10<sup>-47</sup> that noise of the buckets does not fit 64 bits. This is "
+            "(ε,&nbsp;δ)-differential privacy with δ&nbsp;&lt;&nbsp;10<sup>-47</sup>."
+        )
+    return ". This is ε-differential privacy, without a δ."
 
 
 def _sure(prior: float, epsilon: float) -> tuple[str, str]:
