@@ -39,6 +39,7 @@ fuzz: .venv/ready-test       ## some thousand damaged inputs and releases
 audit: .venv/ready
 	mkdir -p build
 	$(BIN)/dqam audit all --figure build/audit.png
+	$(BIN)/dqam audit neighbours --pairs 5000
 
 docs: .venv/ready            ## the reference of the Python API: build/docs/index.html
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[docs]"

@@ -108,7 +108,8 @@ class NamesTheAudited(click.Command):
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from dqam.evaluate.audited import AUDITED
 
-        known = fill("all, questions, " + ", ".join(AUDITED), 70, subsequent_indent="    ", break_on_hyphens=False)
+        every = ", ".join(("all", "questions", "neighbours", *AUDITED))
+        known = fill(every, 70, subsequent_indent="    ", break_on_hyphens=False)
         self.help = (self.help or "").replace("{known}", known)
         super().format_help_text(ctx, formatter)
 
@@ -124,6 +125,8 @@ class NamesTheAudited(click.Command):
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the bound, for all pairs together.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--figure", type=PATH, help="Save a chart of the bounds.")
+@click.option("--pairs", type=click.IntRange(min=1), default=5_000, show_default=True, help="Pairs of `neighbours`.")
+@click.option("--spark", is_flag=True, help="Have `neighbours` read by Spark too, which is slow.")
 @json_option
 def audit(
     mechanisms: tuple[str, ...],
@@ -132,6 +135,8 @@ def audit(
     confidence: float,
     seed: int,
     figure: Path | None,
+    pairs: int,
+    spark: bool,
     as_json: bool,
 ) -> None:
     """Measure a lower bound on the epsilon of a MECHANISM, on neighbouring data chosen to hurt.
@@ -147,6 +152,11 @@ def audit(
       dqam audit questions                        every single question, with its noise and with half of it
       dqam audit all --figure audit.png           everything, and the faults that must be caught
       dqam audit mymodule:mechanism --epsilon 2   your own f(trips, rng) -> outcome
+      dqam audit neighbours --pairs 5000          from file to measurement, exactly: see below
+
+    `neighbours` samples nothing. It writes pairs of files that differ in all rows of one trip or person, chosen at
+    random to hurt, reads them in every format with every engine, and compares the exact vector of every question with
+    the sensitivity that was charged. A pair that differs by more, or of which one side only is refused, is a fault.
 
     \b
     Known: {known}
@@ -154,6 +164,9 @@ def audit(
     from dqam.evaluate.audited import AUDITED, HALVED, QUESTIONS
     from dqam.privacy.audit import audit as run_audit
 
+    if mechanisms == ("neighbours",):
+        _audit_neighbours(pairs, seed, spark, as_json)
+        return
     claimed = parse_epsilon(epsilon)
     groups = {"all": tuple(AUDITED), "questions": (*QUESTIONS, *HALVED)}
     everything = len(mechanisms) == 1 and mechanisms[0] in groups
@@ -205,6 +218,36 @@ def audit(
         answers.print(table)
     if failed:
         words.print(f"[bold red]Failed:[/] {', '.join(failed)}", soft_wrap=True)
+        sys.exit(1)
+
+
+def _audit_neighbours(pairs: int, seed: int, spark: bool, as_json: bool) -> None:
+    """Compare neighbouring files, and show how many were compared."""
+    from dqam.evaluate.neighbours import run_pairs
+
+    engines = ("local", "duckdb", "spark") if spark else ("local", "duckdb")
+    with progress_of("Comparing neighbours") as show:
+        counts = run_pairs(pairs, seed, engines, show=show, most=1_000)
+    failed = [found for count in counts.values() for found in count.violations]
+    if as_json:
+        names = ("format", "engine", "unit")
+        rows = [
+            {**dict(zip(names, case, strict=True)), **vars(count), "violations": len(count.violations)}
+            for case, count in counts.items()
+        ]
+        print_json({"seed": seed, "neighbours": rows, "failed": len(failed)})
+    else:
+        table = Table("Format", "Engine", "Unit", title=f"Neighbouring files, seed {seed}", title_justify="left")
+        for header in ("Pairs", "Moved", "Refused", "Violations"):
+            table.add_column(header, justify="right")
+        for case, count in counts.items():
+            numbers = count.pairs, count.moved, count.refused, len(count.violations)
+            table.add_row(*case, *(f"{number:,}" for number in numbers))
+        answers.print(table)
+    for what, pair in failed[:5]:
+        words.print(plain(f"{what}\n{pair.smallest(what)}"), soft_wrap=True)
+    if failed:
+        words.print(f"[bold red]Failed:[/] {len(failed):,} pairs can be told apart.", soft_wrap=True)
         sys.exit(1)
 
 
