@@ -78,7 +78,8 @@ class Format:
     @property
     def units(self) -> list[Unit]:
         """The units that it can be asked for."""
-        return [unit for unit in UNITS if unit.name == "trip" or "person" in self.columns]
+        rows_of_persons = not self.by_point and self.keys == ["person"]  # are trips of theirs, but not by any key
+        return [unit for unit in UNITS if ("person" in self.columns if unit.name == "person" else not rows_of_persons)]
 
     @property
     def keys(self) -> list[str]:
@@ -238,6 +239,7 @@ FORMATS: dict[str, Format] = {
     "points, CSV, persons only": Format(_without(_POINTS, "trip"), _file, csv=True, engines=_TWO),
     "points, CSV, no time": Format(_without(_POINTS, "time"), _file, csv=True),
     "points, CSV, WKT": Format(_PLACES, _file, csv=True, engines=_TWO),
+    "points, CSV, WKT, persons only": Format(_without(_PLACES, "trip"), _file, csv=True, engines=_TWO),
     "points, Parquet, sorted": Format(_POINTS, _groups, _NUMBERS, engines=_ALL, sort=True),
     "points, Parquet, scattered": Format(_POINTS, _parquet, _NUMBERS, engines=_ALL),
     "points, Parquet, text ids": Format(_POINTS, _parquet, _MOMENT | _DEGREES, engines=_ALL),
@@ -245,6 +247,7 @@ FORMATS: dict[str, Format] = {
     "points, Parquet, folder": Format(_POINTS, _several, _NUMBERS, engines=_ALL),
     "points, GeoParquet": Format(_PLACES, _geo, _IDS | _MOMENT | _SHAPE, engines=_TWO),
     "lines, CSV": Format(_LINES, _file, csv=True),
+    "lines, CSV, persons only": Format(_without(_LINES, "trip"), _file, csv=True),
     "lines, CSV, plain id": Format({"trip": "id", "line string": "geometry"}, _file, csv=True),
     "lines, CSV, no ids": Format({"line string": "geometry"}, _file, csv=True, bare=True),
     "lines, GeoParquet": Format(_LINES, _geo, _IDS | _SHAPE),

@@ -1,0 +1,155 @@
+"""Files that differ in one trip or person cannot be told apart by more than is charged; and planted faults show."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dqam import sources
+from dqam.evaluate import neighbours
+from dqam.evaluate.hostile import FORMATS, STAR, star
+from dqam.evaluate.neighbours import QUESTIONS, Count, run_pairs, told
+from dqam.privacy import curator
+from dqam.privacy.keeping import Keep
+from dqam.records import Records
+from dqam.sources import grouping, points, tables
+from dqam.sources.intake import Intake
+from dqam.statistics import SCORES, STATISTICS, TripCount, UniformityCosts
+from tests.commands import run
+
+CASES = [(name, engine) for name, form in FORMATS.items() for engine in form.engines if engine != "spark"]
+
+
+def pairs_of(name: str, engine: str, stars: int, seed: int = 0) -> list[Count]:
+    """So many stars of each unit."""
+    units = len(FORMATS[name].units)
+    return list(run_pairs(stars * units * STAR, seed, [engine], [name]).values())
+
+
+def assert_alike(counts: list[Count]) -> None:
+    """Nothing shows, nothing is refused, and most of it is about something."""
+    for what, pair in (found for count in counts for found in count.violations):
+        pytest.fail(f"{what}\n{pair.smallest(what)}")
+    assert sum(count.refused for count in counts) == 0
+    assert sum(count.moved for count in counts) > sum(count.pairs for count in counts) / 4
+
+
+def test_every_question_is_asked() -> None:
+    assert {type(question) for question in QUESTIONS} == STATISTICS | SCORES | curator.TREES
+
+
+@pytest.mark.parametrize(("name", "engine"), CASES)
+def test_no_unit_shows(name: str, engine: str) -> None:
+    assert_alike(pairs_of(name, engine, 3 if engine == "local" else 1))
+
+
+@pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.by_point or form.csv])
+def test_no_unit_shows_in_files_that_are_read_in_pieces(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "BLOCK", 700)  # bytes of CSV that are read at a time
+    monkeypatch.setattr(tables, "_BIG_ROW_GROUP", 0)  # bytes of Parquet that are
+    monkeypatch.setattr(points, "_IN_MEMORY", 20)  # points that are sorted in memory
+    assert_alike(pairs_of(name, "local", 1, seed=1))
+
+
+# Planted faults
+
+Fault = Callable[[pytest.MonkeyPatch], None]
+
+
+def a_row_is_a_trip(patch: pytest.MonkeyPatch) -> None:
+    """As the polyline reader had it, whatever the id."""
+    patch.setattr(sources, "joined", lambda trips, again, intake: trips)
+
+
+def first_row_decides(patch: pytest.MonkeyPatch) -> None:
+    keep = Intake.keep
+
+    def all_or_nothing(self: Intake, *given: Any, **named: Any) -> Any:
+        inside = keep(self, *given, **named)
+        return inside if inside is None or inside[0] else np.zeros_like(inside)
+
+    patch.setattr(Intake, "keep", all_or_nothing)
+
+
+def a_bad_row_vetoes(patch: pytest.MonkeyPatch) -> None:
+    read = neighbours.read
+    patch.setattr(neighbours, "read", lambda thing, on_error: read(thing, on_error="fail"))
+
+
+def no_cap_on_shadows(patch: pytest.MonkeyPatch) -> None:
+    table = Records.shadow_table
+    patch.setattr(Records, "shadow_table", lambda self, on, weight, caps: table(self, on, weight, 0 * caps + 2**16))
+
+
+def all_trips_of_a_person(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Keep, "mask", lambda self, persons, trips=None: np.ones(len(persons), np.bool_))
+
+
+def persons_are_merged(patch: pytest.MonkeyPatch) -> None:
+    """By a sort that looks at the id of the trip alone."""
+    columns_of = grouping._columns_of
+    patch.setattr(grouping, "_columns_of", lambda part: (columns_of(part)[1], *columns_of(part)[1:]))
+
+
+@pytest.mark.parametrize(
+    ("fault", "name"),
+    [
+        (a_row_is_a_trip, "polylines, CSV"),
+        (a_row_is_a_trip, "lines, GeoParquet, plain id"),
+        (a_row_is_a_trip, "Trips"),
+        (first_row_decides, "points, CSV"),
+        (first_row_decides, "points, Parquet, sorted"),
+        (a_bad_row_vetoes, "points, Parquet, text ids"),
+        (a_bad_row_vetoes, "lines, CSV"),
+        (no_cap_on_shadows, "points, Arrow"),
+        (all_trips_of_a_person, "points, pandas"),
+        (persons_are_merged, "points, Parquet, scattered"),
+    ],
+)
+def test_a_fault_shows(fault: Fault, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fault(monkeypatch)
+    assert any(count.violations for count in pairs_of(name, "local", 3))
+
+
+@pytest.mark.parametrize("question", [each for each in QUESTIONS if type(each) is not UniformityCosts], ids=str)
+def test_a_sensitivity_that_is_too_small_by_one_shows(question: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of uniformity costs it does not: there rounding is paid for that cannot be used up."""
+    if type(question) in curator.TREES:
+        monkeypatch.setattr(curator, "MASS", curator.MASS - 1)
+    else:
+        least = question.sensitivity - 1
+        monkeypatch.setattr(type(question), "sensitivity", property(lambda _: least), raising=False)
+    monkeypatch.setattr(neighbours, "QUESTIONS", (question,))
+    assert any(count.violations for count in pairs_of("points, Arrow", "local", 6))
+
+
+def test_questions_that_the_data_decide_show() -> None:
+    class Peeking:
+        def synthesize(self, curator: Any, queries: Any, budget: Any) -> None:
+            for _ in range(int(curator._records.trips()[0])):
+                curator.measure(TripCount(), budget, 1)
+
+    found = Count()
+    found.compare(star(np.random.default_rng(3), "Trips", FORMATS["Trips"].units[0]), "local", Peeking())  # type: ignore[arg-type]
+    assert {what for what, _ in found.violations} == {"other questions are asked"}
+
+
+def test_a_violation_is_shown_with_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    a_row_is_a_trip(monkeypatch)
+    what, pair = next(found for count in pairs_of("polylines, CSV", "local", 3) for found in count.violations)
+    smallest = pair.smallest(what)
+    assert len(smallest.rows) <= 3
+    assert smallest.told().startswith(what.split()[0])
+    assert str(smallest).startswith("polylines, CSV, local")
+    assert told(ValueError(), ValueError()) == ""
+
+
+def test_the_command_counts_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    fine = run("audit", "neighbours", "--pairs", "60", "--json")
+    assert fine.returncode == 0
+    assert '"failed": 0' in fine.stdout
+    a_row_is_a_trip(monkeypatch)
+    broken = run("audit", "neighbours", "--pairs", "60")
+    assert broken.returncode == 1
+    assert "can be told apart" in broken.stderr
