@@ -32,7 +32,7 @@ from dqam.sources import BATCH
 from dqam.trips import Trips
 
 GRID = Grid((10.0, 50.0, 10.96, 50.64), 8, 12)
-UNITS = (Unit.trip(), Unit.person(1), Unit.person(2), Unit.person(3))
+UNITS = (Unit.trip(), Unit.person(2), Unit.person(1), Unit.person(3))
 START = 1_372_636_800  # seconds since 1970
 STAR = 6  # neighbours of one base
 
@@ -450,6 +450,7 @@ class Star:
     """A base and some neighbours of it, each with all rows of the same unit more, but not the same rows.
 
     batch  points that are read at a time: few, so that small files have many batches
+    wary   whether the curator is, as for a publication of which the custodian is not sure
     files  the rows of each neighbour, and whether they are the unit's own
     """
 
@@ -458,6 +459,7 @@ class Star:
     gap: str | None
     salt: str
     batch: int
+    wary: bool
     base: list[Row]
     files: list[list[tuple[bool, Row]]]
 
@@ -496,7 +498,8 @@ def star(rng: np.random.Generator, name: str, unit: Unit, size: int = STAR, most
         share = float(rng.choice([0.0, 0.1, 0.5, 1.0], p=[0.35, 0.25, 0.25, 0.15]))
         files.append(_mixed(rng, base, _spoilt(rng, form, mine, share, iso != (rng.uniform() < 0.3))))
     gap = None if rng.uniform() < 0.5 else "60s" if "time" in form.columns and rng.uniform() < 0.5 else "5km"
-    return Star(name, unit, gap, rng.bytes(8).hex(), int(rng.choice([3, 40, BATCH])), base, files)
+    batch, wary = int(rng.choice([5, 40, BATCH], p=[0.2, 0.3, 0.5])), bool(rng.integers(2))
+    return Star(name, unit, gap, rng.bytes(8).hex(), batch, wary, base, files)
 
 
 def _mixed(rng: np.random.Generator, base: list[Row], mine: list[Row]) -> list[tuple[bool, Row]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from dqam.evaluate.audited import WHOLE_MECHANISMS
 from dqam.evaluate.hostile import FORMATS, GRID, STAR, Row, Star, star
 from dqam.mechanisms import Mechanism
+from dqam.mechanisms.uniform import EmptyMapError
 from dqam.partition.buckets import L1Buckets
 from dqam.partition.hilbert import hilbert_order
 from dqam.partition.lattice import Lattice
@@ -31,9 +33,8 @@ from dqam.privacy.budget import Budget
 from dqam.privacy.curator import TREES, Curator
 from dqam.privacy.keeping import Keep
 from dqam.privacy.noise import SeededNoise
-from dqam.publishing import Plan, records_of
+from dqam.publishing import Plan, records_of, source_of
 from dqam.rectangles import Snapped, random_rectangles
-from dqam.sources import Source, read
 from dqam.statistics import (
     FLUX,
     SCORES,
@@ -90,12 +91,16 @@ class Asked:
 
 
 class Prompted(Curator):
-    """A curator that notes what it is asked, and gives the answers of a `script`, if it has one."""
+    """A curator that notes what it is asked, and gives the answers of a `script`, if it has one.
+
+    public  what a release tells of its data beside these answers
+    """
 
     script: Sequence[Any] | None = None
+    public: object = None
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
         self.asked: list[Asked] = []
         self.answers: list[Any] = []
 
@@ -117,11 +122,17 @@ class Prompted(Curator):
         return kinds.get(type(question), self.measure)(question, self.budget, 1)
 
     def _reply(self, question: Any, epsilon: Any, answer: Any) -> Any:
-        tree = type(question) in TREES
-        exact = self._records.shares().ravel() if tree else type(question).of(question, self._records)
+        entry = self.ledger[-1]
+        sensitivity = entry.sensitivity
+        if entry.question == "partition":
+            exact = self._records.shares().ravel()
+        else:  # what was noted, or what the noise is for, whatever is less
+            exact = type(question).of(question, self._records)
+            sensitivity = min(sensitivity, int(entry.scale * entry.epsilon / (2 if entry.question == "select" else 1)))
         values = {name: _plain(value) for name, value in vars(question).items()}
-        self.asked.append(Asked((type(question), values, epsilon), self.ledger[-1].sensitivity, exact))
-        answer = answer if self.script is None else self.script[len(self.answers)]
+        self.asked.append(Asked((type(question), values, epsilon), sensitivity, exact))
+        if self.script is not None and len(self.answers) < len(self.script):
+            answer = self.script[len(self.answers)]
         self.answers.append(answer)
         return answer.copy() if isinstance(answer, np.ndarray) else answer
 
@@ -153,19 +164,25 @@ class Pair:
         plan = Plan.of(GRID, 1, queries=queries, unit=unit.name, max_trips=unit.max_trips, gap=some.gap)
         try:
             with tempfile.TemporaryDirectory(prefix="dqam-") as folder:
-                source = opened(FORMATS[some.form].write(Path(folder), rows), self.engine)
+                source = source_of(FORMATS[some.form].write(Path(folder), rows), self.engine)
                 source.batch = some.batch
+                plan.check(source, sure=True)
                 with records_of(plan, source, Keep(unit, some.salt), self.engine) as records:
-                    curator = Prompted(records, Budget(len(QUESTIONS)), SeededNoise(0), unit)
+                    curator = Prompted(records, Budget(len(QUESTIONS)), SeededNoise(0), unit, wary=some.wary)
                     curator.script = before.answers if isinstance(before, Prompted) else None
-                    if self.mechanism is not None:
-                        self.mechanism.synthesize(curator, QUERIES, curator.budget)
-                    else:
-                        for question in QUESTIONS:
-                            curator.ask(question)
+                    curator.public = source.row_is_trip, source.roles, source.crs
+                    with suppress(EmptyMapError):  # which follows from answers
+                        self._ask(curator)
                     return curator
         except Exception as error:  # whatever it is: that it was raised is what shows
             return error
+
+    def _ask(self, curator: Prompted) -> None:
+        if self.mechanism is not None:
+            self.mechanism.synthesize(curator, QUERIES, curator.budget)
+            return
+        for question in QUESTIONS:
+            curator.ask(question)
 
     def smallest(self, what: str) -> Pair:
         """The same with as few rows as still tell the same kind of thing."""
@@ -187,15 +204,6 @@ class Pair:
         return "\n".join([f"{self.some.form}, {self.engine}, {self.some.unit}{gap}", *rows])
 
 
-def opened(thing: Any, engine: str) -> Source:
-    """A source as `publish` reads it."""
-    if engine == "spark":
-        from dqam.engines.spark import frame_of
-
-        thing = frame_of(thing)
-    return read(thing, on_error="drop")
-
-
 def told(first: Prompted | Exception, second: Prompted | Exception) -> str:
     """What tells two runs apart, in words; empty if nothing does."""
     if isinstance(first, Exception) and isinstance(second, Exception):
@@ -205,12 +213,20 @@ def told(first: Prompted | Exception, second: Prompted | Exception) -> str:
             return f"refused only {side} the unit ({type(error).__name__}: {str(error)[:200]})"
     assert isinstance(first, Prompted)
     assert isinstance(second, Prompted)
+    if first.public != second.public:
+        return f"what is public differs: {first.public} without the unit, {second.public} with it"
     if [each.question for each in first.asked] != [each.question for each in second.asked]:
         return "other questions are asked"
-    for one, other in zip(first.asked, second.asked, strict=True):
-        if (moved := one.moved(other)) > one.sensitivity or one.sensitivity != other.sensitivity:
-            return f"{one.question[0].__name__} moved by {moved:,}, and {one.sensitivity:,} was charged"
-    return ""
+    return next(iter(exceeded(first, second).values()), "")
+
+
+def exceeded(first: Prompted, second: Prompted) -> dict[int, str]:
+    """By how much too much each question was moved, in words, by its place in the list of questions."""
+    return {
+        i: f"{one.question[0].__name__} moved by {one.moved(other):,}, and {one.sensitivity:,} was charged"
+        for i, (one, other) in enumerate(zip(first.asked, second.asked, strict=True))
+        if one.moved(other) > min(one.sensitivity, other.sensitivity)
+    }
 
 
 @dataclass
