@@ -1,9 +1,10 @@
-"""What tests share: a PostgreSQL server of their own."""
+"""What tests share: a PostgreSQL server and a session of Spark of their own."""
 
 import os
 import pwd
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,3 +44,20 @@ def postgresql_url() -> Iterator[str]:
             yield f"postgresql://dqam:{PASSWORD}@/postgres?host={folder}"
         finally:
             run(pg_ctl, "-w", "-m", "immediate", "stop")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A real session on this machine, in which a task may fail and be tried again."""
+    sql = pytest.importorskip("pyspark.sql", reason="PySpark is not installed: pip install 'dqam[spark]'")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Java, which Spark needs, is not installed")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "4", "spark.driver.memory": "1g"}
+    builder = sql.SparkSession.builder.master("local[2,3]").appName("dqam tests")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()

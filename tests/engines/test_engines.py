@@ -60,23 +60,6 @@ def shuffled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    """A real session on this machine, in which a task may fail and be tried again."""
-    sql = pytest.importorskip("pyspark.sql", reason="PySpark is not installed: pip install 'dqam[spark]'")
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("Java, which Spark needs, is not installed")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "4", "spark.driver.memory": "1g"}
-    builder = sql.SparkSession.builder.master("local[2,3]").appName("dqam tests")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
-
-
 Make = Callable[[Plan, Keep], AbstractContextManager[AnyRecords]]
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dqam import sources
+from dqam.engines import spark as engine
 from dqam.evaluate import neighbours
 from dqam.evaluate.hostile import FORMATS, STAR, star
 from dqam.evaluate.neighbours import QUESTIONS, Count, Pair, Prompted, exceeded, run_pairs, told
@@ -19,7 +20,7 @@ from dqam.sources.intake import Intake
 from dqam.statistics import SCORES, STATISTICS, TripCount, UniformityCosts
 from tests.commands import run
 
-CASES = [(name, engine) for name, form in FORMATS.items() for engine in form.engines if engine != "spark"]
+CASES = [(name, by) for name, form in FORMATS.items() for by in form.engines if by != "spark"]
 
 
 def pairs_of(name: str, engine: str, stars: int, seed: int = 0) -> list[Count]:
@@ -39,10 +40,9 @@ def test_every_question_is_asked() -> None:
     assert {type(question) for question in QUESTIONS} == STATISTICS | SCORES | TREES
 
 
-@pytest.mark.parametrize(("name", "engine"), CASES)
-def test_no_unit_shows(name: str, engine: str) -> None:
-    stars = len(FORMATS[name].units) if engine == "local" else 2
-    assert_alike(pairs_of(name, engine, stars))
+@pytest.mark.parametrize(("name", "by"), CASES)
+def test_no_unit_shows(name: str, by: str) -> None:
+    assert_alike(pairs_of(name, by, len(FORMATS[name].units) if by == "local" else 2))
 
 
 @pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.by_point or form.csv])
@@ -51,6 +51,20 @@ def test_no_unit_shows_in_files_that_are_read_in_pieces(name: str, monkeypatch: 
     monkeypatch.setattr(tables, "_BIG_ROW_GROUP", 0)  # bytes of Parquet that are
     monkeypatch.setattr(points, "_IN_MEMORY", 20)  # points that are sorted in memory
     assert_alike(pairs_of(name, "local", 2, seed=1))
+
+
+@pytest.fixture
+def small_parts(spark: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session of Spark, which divides a few points into parts, and is asked no more than three times."""
+    monkeypatch.setattr(engine, "LEAST", 8)
+    monkeypatch.setattr(engine, "SPREAD", 2)
+    monkeypatch.setattr(neighbours, "QUESTIONS", QUESTIONS[:-1])
+
+
+@pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if "spark" in form.engines])
+@pytest.mark.usefixtures("small_parts")
+def test_no_unit_shows_on_a_cluster(name: str) -> None:
+    assert_alike(pairs_of(name, "spark", 1, seed=len(name)))
 
 
 # Planted faults
@@ -111,6 +125,14 @@ def test_a_fault_shows(fault: Fault, name: str, shows: str, monkeypatch: pytest.
     fault(monkeypatch)
     found = [what for count in pairs_of(name, "local", 8) for what, _ in count.violations]
     assert any(shows in what for what in found), found
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_ids_that_are_taken_for_others_on_a_cluster_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As white space around them may send their rows to another part."""
+    monkeypatch.setattr(engine, "SPACES", "x")
+    found = [what for count in pairs_of("points, Parquet, text ids", "spark", 1) for what, _ in count.violations]
+    assert any("TripCount moved" in what for what in found), found
 
 
 def test_every_sensitivity_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
