@@ -117,10 +117,15 @@ def _hidden_trip(provenance: Provenance) -> str:
     for count in SEVERAL:
         whole = count * provenance.epsilon
         rows.append((f"{count} trips", decimal(whole), _sure(0.5, float(whole))[1]))
+    unit = (
+        "The unit is <strong>one row</strong> of the custodian's data, which had no trip ids: every row was taken for a "
+        "trip. A trip that stood in several rows is several trips here."
+        if provenance.row_is_trip
+        else "The unit is <strong>one trip</strong>, all rows with one trip id in the custodian's data."
+    )
     return (
-        "<p>The unit is <strong>one trip</strong>, as the custodian's data have it. The release hides whether any one "
-        "trip is in the data. Where a trip went, to someone who knows that it is in the data, it hides with 2&nbsp;ε: "
-        "one trip goes, and another comes.</p>\n"
+        f"<p>{unit} The release hides whether any one trip is in the data. Where a trip went, to someone who knows that "
+        "it is in the data, it hides with 2&nbsp;ε: one trip goes, and another comes.</p>\n"
         "<p>It does not hide a person as well as that: <em>k</em> trips together are hidden with <em>k</em>&nbsp;ε "
         "only. For someone who goes the same way every day, count all these trips.</p>\n"
         + table(("A person with", "ε for all of them", "50&nbsp;% sure before, afterwards at most"), rows)
@@ -162,7 +167,8 @@ def _not_promised(whom: str) -> list[str]:
         "Anything about other publications. What is published of the same data adds up: to who has two releases with ε "
         "each they are one with 2&nbsp;ε. The custodian's ledger keeps count; this page knows of this release alone.",
         "Anything about what can be seen beside the release: how long the computation took and how much memory it "
-        "used, the custodian's logs, backups and staff. The raw trips need guarding as before.",
+        "used, the custodian's messages, logs, ledger, temporary files, backups and staff. The raw trips need guarding "
+        "as before. That this release exists is part of the promise: no single row could have stopped it.",
         "Who made the file. Its seal shows that it is as it was saved, and is no signature.",
     ]
 
