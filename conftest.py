@@ -11,8 +11,8 @@ from hypothesis import settings
 
 def pytest_configure(config: pytest.Config) -> None:
     """A ledger of their own, and no luck: other examples are tried where DQAM_FUZZ is set, as by `make fuzz`."""
-    settings.register_profile("fixed", derandomize=True)
-    settings.load_profile("default" if "DQAM_FUZZ" in os.environ else "fixed")
+    settings.register_profile("dqam", derandomize="DQAM_FUZZ" not in os.environ, deadline=None)
+    settings.load_profile("dqam")
     folder = tempfile.mkdtemp(prefix="dqam-ledger-")
     os.environ["DQAM_LEDGER"] = str(Path(folder, "ledger.db"))
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
