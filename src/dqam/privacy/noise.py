@@ -1,7 +1,8 @@
 """The noise of a release, and the same distributions from a seed for tests and experiments.
 
 Both add to integers only: noise on floating-point numbers leaks through their low digits. `OpenDPNoise` draws
-exactly, from the operating system's randomness; whatever `SeededNoise` touched is not private, and says so.
+exactly, from the operating system's randomness. What `SeededNoise` touched is not private, and is marked so in the
+provenance of a release; `publish` never uses it.
 """
 
 from __future__ import annotations
