@@ -34,7 +34,7 @@ Codes = NDArray[np.int64]
 
 GRID = Grid((0.0, 0.0, 8.0, 8.0), 8, 8)  # a cell is one unit
 THRESHOLDS = 64  # values of a number that are tried as thresholds
-CANDIDATES = 1_000  # about how many events are tried: by how much more sure one has to be to choose a rare one
+CANDIDATES = 30  # by how much more sure one has to be to choose an event than to bound it, as many are tried
 WIDEST = 256  # numbers of an array that are looked at one by one
 
 
@@ -145,32 +145,33 @@ def _finding(pair: str, numbers: dict[str, Floats], labels: dict[str, Codes], ru
     """Choose an event on the first half of the runs of each side, bound it on the second.
 
     An event is that a number is at least, or at most, a threshold. Labels become numbers by how much likelier each is
-    on one side than on the other: that is learned on the first quarter, and thresholds are chosen on the next.
+    on one side than on the other: what has to be learned is learned on the first quarter, and its thresholds are chosen
+    on the next.
     """
     half, quarter = runs // 2, runs // 4
-    learned = slice(0, quarter), slice(runs, runs + quarter)
-    numbers = dict(numbers)
+    first_quarter = slice(0, quarter), slice(runs, runs + quarter)
+    tried = [(name, values, 0) for name, values in numbers.items()]  # and from which run on thresholds are chosen
     if len(numbers) > 1:
-        numbers["likelihood"] = _likelihood(np.stack(list(numbers.values()), axis=1), *learned)
+        tried.append(("likelihood", _likelihood(np.stack(list(numbers.values()), axis=1), *first_quarter), quarter))
     for name, codes in labels.items():
         kinds = codes.max() + 1
         if kinds <= half:  # if nearly all differ, thresholds say more
-            on_one, on_other = (np.bincount(codes[side], minlength=kinds) + 0.5 for side in learned)
-            numbers[f"how telling is {name}"] = np.log(on_other / on_one)[codes]
+            on_one, on_other = (np.bincount(codes[side], minlength=kinds) + 0.5 for side in first_quarter)
+            tried.append((f"how telling is {name}", np.log(on_other / on_one)[codes], quarter))
     best, event, happened, reverse = -math.inf, "", np.zeros(2 * runs, bool), False
-    for name, values in numbers.items():
-        first, second = np.sort(values[quarter:half]), np.sort(values[runs + quarter : runs + half])
+    for name, values, start in tried:
+        first, second = np.sort(values[start:half]), np.sort(values[runs + start : runs + half])
         seen = np.concatenate([first, second])
         thresholds = np.unique(seen)
         if len(thresholds) > THRESHOLDS:
             thresholds = np.unique(np.quantile(seen, np.linspace(0, 1, THRESHOLDS), method="nearest"))
         for sign, counts in (
-            (">=", [half - quarter - np.searchsorted(side, thresholds, "left") for side in (first, second)]),
+            (">=", [half - start - np.searchsorted(side, thresholds, "left") for side in (first, second)]),
             ("<=", [np.searchsorted(side, thresholds, "right") for side in (first, second)]),
         ):
             for flipped in (False, True):
                 hits, misses = counts if flipped else counts[::-1]
-                bounds = _lower_bound(hits, misses, half - quarter, doubt / CANDIDATES)
+                bounds = _lower_bound(hits, misses, half - start, doubt / CANDIDATES)
                 found = int(np.argmax(bounds))
                 if bounds[found] > best:
                     best, event, reverse = float(bounds[found]), f"{name} {sign} {thresholds[found]:.6g}", flipped
