@@ -55,7 +55,7 @@ from dqam.statistics import (
 QUERIES = random_rectangles(GRID, 40, np.random.default_rng(0))
 _REGIONS = Partition(8, 12, np.array([[0, 0, 6, 4], [6, 0, 12, 4], [0, 4, 6, 8], [6, 4, 12, 8]]))
 _LATTICE = Lattice.even(GRID, 6)
-_CAPS = np.array([1, 3, 8, 40])
+_CAPS = np.array([1, 2, 4, 8])
 QUESTIONS: tuple[Any, ...] = (
     TripCount(),
     DistinctCounts(QUERIES),
@@ -72,7 +72,7 @@ QUESTIONS: tuple[Any, ...] = (
     ShadowQuantile(_CAPS, Fraction(2, 3), _LATTICE, 3),
     *(ShadowSums(_LATTICE, int(cap), 3) for cap in _CAPS),
     Flux(_REGIONS, 1),
-    Flux(_REGIONS, 9, np.array([FLUX, FLUX // 3, 1, 0])),
+    Flux(_REGIONS, 2, np.array([FLUX, FLUX // 3, 1, 0])),
 )
 
 
