@@ -61,10 +61,20 @@ def small_parts(spark: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbours, "QUESTIONS", QUESTIONS[:-1])
 
 
-@pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if "spark" in form.engines])
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("points, Parquet, sorted", Unit.trip()),
+        ("points, Parquet, scattered", Unit.person(2)),
+        ("points, Parquet, text ids", Unit.person(2)),
+        ("points, Parquet, folder", Unit.trip()),
+    ],
+)
 @pytest.mark.usefixtures("small_parts")
-def test_no_unit_shows_on_a_cluster(name: str) -> None:
-    assert_alike(pairs_of(name, "spark", 1, seed=len(name)))
+def test_no_unit_shows_on_a_cluster(name: str, unit: Unit) -> None:
+    count = Count()
+    count.compare(star(np.random.default_rng(len(name)), name, unit), "spark")
+    assert_alike([count])
 
 
 # Planted faults

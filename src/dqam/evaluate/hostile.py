@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import struct
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -32,11 +34,15 @@ from dqam.sources import BATCH
 from dqam.trips import Trips
 
 GRID = Grid((10.0, 50.0, 10.96, 50.64), 8, 12)
+GRIDS = (GRID, Grid((571_000.0, 5_538_000.0, 640_000.0, 5_612_000.0), 8, 12, "EPSG:32632"))  # where GRID is, about
 UNITS = (Unit.trip(), Unit.person(2), Unit.person(1), Unit.person(3))
 START = 1_372_636_800  # seconds since 1970
 STAR = 6  # neighbours of one base
 
 Points = list[tuple[float, float]]
+
+_NATIVE_POINT = pa.struct([("x", pa.float64()), ("y", pa.float64())])  # as GeoArrow has it
+_NATIVE_LINE = pa.list_(_NATIVE_POINT)
 
 
 @dataclass(frozen=True)
@@ -124,12 +130,15 @@ class Format:
                 name = row.person if role == "person" else row.trip
                 return name if kind == pa.string() or name is None else int(name)
             case "time":
-                return str(row.time) if kind == pa.string() else row.time * (1 if kind == pa.int64() else 1_000_000)
+                return str(row.time) if kind == pa.string() else row.time * (10**6 if kind == pa.timestamp("us") else 1)
             case "lon" | "lat":
                 number = row.points[0][role == "lat"]
                 return repr(number) if kind == pa.string() else number
             case "polyline":
                 return json.dumps(row.points)
+        if kind in (_NATIVE_POINT, _NATIVE_LINE):
+            places = [{"x": x, "y": y} for x, y in row.points]
+            return places[0] if kind == _NATIVE_POINT else places
         wkt = _wkt("POINT" if role == "point" else "LINESTRING", row.points)
         return wkt if kind == pa.string() else _wkb(row.points, point=role == "point")
 
@@ -196,8 +205,31 @@ def _pandas(_: Path, table: pa.Table) -> Any:
     return table.to_pandas(integer_object_nulls=True)  # and no floats, in which large ids would be the same
 
 
+def _jumbled(_: Path, table: pa.Table) -> Any:
+    """Columns of any objects: whole numbers are numbers in some rows, by chance that depends on the row alone."""
+    import pandas
+
+    rows = []
+    for row in table.to_pylist():
+        chance, numbers = zlib.crc32(repr(row).encode()), re.compile("-?[1-9][0-9]{0,17}")
+        rows.append(
+            [
+                int(value) if chance >> i & 1 and numbers.fullmatch(value or "") else value
+                for i, value in enumerate(row.values())
+            ]
+        )
+    return pandas.DataFrame(rows, columns=table.column_names, dtype=object)
+
+
 def _arrow(_: Path, table: pa.Table) -> pa.Table:
     return table
+
+
+def _encoded(_: Path, table: pa.Table) -> pa.Table:
+    """Ids as places in a dictionary, in several pieces."""
+    for i, name in enumerate(table.column_names[:2]):
+        table = table.set_column(i, name, table.column(name).dictionary_encode())
+    return pa.concat_tables([table[:5], table[5:]])
 
 
 def _trips(_: Path, table: pa.Table) -> Trips:
@@ -257,6 +289,11 @@ FORMATS: dict[str, Format] = {
     "points, pandas, text ids": Format(_POINTS, _pandas, _MOMENT | _DEGREES, engines=_TWO),
     "points, Arrow": Format(_POINTS, _arrow, _NUMBERS, engines=_TWO),
     "points, Arrow, all text": Format(_POINTS, _arrow, engines=_TWO),
+    "points, Arrow, dictionaries": Format(_POINTS, _encoded, _MOMENT | _DEGREES, engines=_TWO),
+    "points, Arrow, floats": Format(_POINTS, _arrow, dict.fromkeys(_POINTS, pa.float64()), engines=_TWO),
+    "points, Arrow, native": Format(_PLACES, _arrow, _IDS | _MOMENT | {"point": _NATIVE_POINT}, engines=_TWO),
+    "points, pandas, jumbled": Format(_POINTS, _jumbled, engines=_TWO),
+    "lines, Arrow, native": Format(_LINES, _arrow, _IDS | {"line string": _NATIVE_LINE}),
     "lines, Arrow, WKT": Format(_LINES, _arrow, _IDS),
     "Trips": Format({role: role for role in _PORTO}, _trips, _IDS | _MOMENT),
     "Trips, text ids": Format({role: role for role in _PORTO}, _trips, _MOMENT),
@@ -322,9 +359,11 @@ _ODD_TEXTS: dict[str, Sequence[Any]] = {
     "line string": (*_WKT, _NO_TEXT),
 }
 _ODD_NUMBERS: dict[pa.DataType, Sequence[Any]] = {
-    pa.float64(): (None, np.nan, np.inf, -np.inf, 1e308, -1e308, 181.0, 90.5, -0.0, 5e-324),
+    pa.float64(): (None, np.nan, np.inf, -np.inf, 1e308, -1e308, 181.0, 90.5, -0.0, 5e-324, 1e12),
     pa.int64(): (None, 0, -1, 2**63 - 1, -(2**63), 10**12),
     pa.timestamp("us"): (None, 0, -1, 2**63 - 1, -(2**63), 10**18),
+    _NATIVE_POINT: (None, {"x": None, "y": 50.1}, {"x": np.nan, "y": np.nan}, {"x": 500.0, "y": -1e308}),
+    _NATIVE_LINE: (None, [], [None], [None, {"x": 10.1, "y": 50.1}, {"x": None, "y": 50.1}], [{"x": 1e308, "y": 50.1}]),
 }
 _ODD_LINES: tuple[Callable[[list[bytes]], bytes], ...] = (
     lambda fields: b",".join([*fields, b"more"]),
@@ -339,7 +378,13 @@ _ODD_LINES: tuple[Callable[[list[bytes]], bytes], ...] = (
 _SPACES = ("{} ", " {}", "\t{}", " {} ", "{}\u00a0", "\u2003{}", "{}\n", "{}\r\n")
 _TEXT_IDS = _each('7|7.0|07|+7|7e0|\uff17|7\u200b|-7|0x7|true|\u00e9|e\u0301|a"b|a,b|a\nb|\u00c4|\u00e4')
 _WHOLE_IDS = [str(number) for number in (7, 0, -7, 70, 2**53, 2**53 + 1, 2**63 - 1, -(2**63))]
-_NO_IDS = ("", " ", "\u00a0\t")
+_FLOAT_IDS = ["7", "0", "-7", "70"]
+_NO_IDS: dict[pa.DataType, Sequence[Any]] = {
+    pa.string(): (None, "", " ", "\u00a0\t"),
+    pa.int64(): (None,),
+    pa.float64(): (None, np.nan, 7.5, np.inf, 1e300),
+}
+_IDS_OF = {pa.string(): _TEXT_IDS, pa.int64(): _WHOLE_IDS, pa.float64(): _FLOAT_IDS}
 
 
 def _odd(rng: np.random.Generator, form: Format, role: str) -> Any:
@@ -352,7 +397,7 @@ def _odd(rng: np.random.Generator, form: Format, role: str) -> Any:
     else:
         choices = _wkb_faults() if kind == pa.binary() else _ODD_NUMBERS[kind]
     value = choices[int(rng.integers(len(choices)))]
-    return value.decode("latin-1") if value is _NO_TEXT and form.save is _pandas else value
+    return value.decode("latin-1") if value is _NO_TEXT and form.save in (_pandas, _jumbled) else value
 
 
 # Units, and everything around them
@@ -441,7 +486,8 @@ def _spoilt(rng: np.random.Generator, form: Format, rows: list[Row], share: floa
 def _nameless(rng: np.random.Generator, form: Format, rows: list[Row]) -> list[Row]:
     """One row without an id."""
     role = form.keys[rng.integers(len(form.keys))]
-    value = _NO_IDS[rng.integers(len(_NO_IDS))] if form.kinds.get(role) is None and rng.uniform() < 0.7 else None
+    values = _NO_IDS[form.kinds.get(role, pa.string())]
+    value = values[int(rng.integers(len(values)))]
     return [replace(row, odd={role: value}) for row in rows[:1]]
 
 
@@ -456,6 +502,7 @@ class Star:
 
     form: str
     unit: Unit
+    grid: Grid
     gap: str | None
     salt: str
     batch: int
@@ -468,8 +515,7 @@ def star(rng: np.random.Generator, name: str, unit: Unit, size: int = STAR, most
     """A base and `size` neighbours in a format; no trip has more than about `most` rows or pieces."""
     form = FORMATS[name]
     people, names = (
-        (_WHOLE_IDS if role in form.kinds else _TEXT_IDS) if role in form.columns else [None]
-        for role in ("person", "trip")
+        _IDS_OF[form.kinds.get(role, pa.string())] if role in form.columns else [None] for role in ("person", "trip")
     )
     person, trip = people[rng.integers(len(people))], names[rng.integers(len(names))]
     keys = [
@@ -499,7 +545,7 @@ def star(rng: np.random.Generator, name: str, unit: Unit, size: int = STAR, most
         files.append(_mixed(rng, base, _spoilt(rng, form, mine, share, iso != (rng.uniform() < 0.3))))
     gap = None if rng.uniform() < 0.5 else "60s" if "time" in form.columns and rng.uniform() < 0.5 else "5km"
     batch, wary = int(rng.choice([5, 40, BATCH], p=[0.2, 0.3, 0.5])), bool(rng.integers(2))
-    return Star(name, unit, gap, rng.bytes(8).hex(), batch, wary, base, files)
+    return Star(name, unit, GRIDS[rng.integers(len(GRIDS))], gap, rng.bytes(8).hex(), batch, wary, base, files)
 
 
 def _mixed(rng: np.random.Generator, base: list[Row], mine: list[Row]) -> list[tuple[bool, Row]]:

@@ -160,8 +160,8 @@ class Pair:
     def run(self, rows: Sequence[Row], before: Prompted | Exception | None = None) -> Prompted | Exception:
         """A curator of a file with these rows after all questions, answered as `before`; or what was raised."""
         some, unit = self.some, self.some.unit
-        queries = Snapped.of(QUERIES, GRID)
-        plan = Plan.of(GRID, 1, queries=queries, unit=unit.name, max_trips=unit.max_trips, gap=some.gap)
+        queries = Snapped.of(QUERIES, some.grid)
+        plan = Plan.of(some.grid, 1, queries=queries, unit=unit.name, max_trips=unit.max_trips, gap=some.gap)
         try:
             with tempfile.TemporaryDirectory(prefix="dqam-") as folder:
                 source = source_of(FORMATS[some.form].write(Path(folder), rows), self.engine)
