@@ -53,6 +53,7 @@ from dqam.statistics import (
 )
 
 QUERIES = random_rectangles(GRID, 40, np.random.default_rng(0))
+SKETCH_KEY = "5a17" * 16
 _REGIONS = Partition(8, 12, np.array([[0, 0, 6, 4], [6, 0, 12, 4], [0, 4, 6, 8], [6, 4, 12, 8]]))
 _LATTICE = Lattice.even(GRID, 6)
 _CAPS = np.array([1, 2, 4, 8])
@@ -167,7 +168,7 @@ class Pair:
                 source = source_of(FORMATS[some.form].write(Path(folder), rows), self.engine)
                 source.batch = some.batch
                 plan.check(source, sure=True)
-                with records_of(plan, source, Keep(unit, some.salt), self.engine) as records:
+                with records_of(plan, source, Keep(unit, some.salt), self.engine, sketch_key=SKETCH_KEY) as records:
                     curator = Prompted(records, Budget(len(QUESTIONS)), SeededNoise(0), unit, wary=some.wary)
                     curator.script = before.answers if isinstance(before, Prompted) else None
                     curator.public = source.row_is_trip, source.roles, source.crs
@@ -278,8 +279,9 @@ def run_pairs(
     counts = {(name, engine, unit.name): Count() for name, engine, unit in cases}
     stars = max(1, pairs // STAR)
     whole = list(WHOLE_MECHANISMS.values())
+    order = np.random.default_rng(seed).permutation(len(cases))
     for i in range(stars):
-        name, engine, unit = cases[i % len(cases)]
+        name, engine, unit = cases[order[i % len(cases)]]
         rng = np.random.default_rng([seed, i])
         mechanism = whole[rng.integers(len(whole))] if rng.uniform() < 0.2 else None
         counts[name, engine, unit.name].compare(star(rng, name, unit, most=most), engine, mechanism)
