@@ -118,14 +118,14 @@ def _hidden_trip(provenance: Provenance) -> str:
         whole = count * provenance.epsilon
         rows.append((f"{count} trips", decimal(whole), _sure(0.5, float(whole))[1]))
     unit = (
-        "The unit is <strong>one row</strong> of the custodian's data, which had no trip ids: every row was taken for a "
-        "trip. A trip that stood in several rows is several trips here."
+        "The unit is <strong>one row</strong> of the custodian's data, which had no trip ids: every row was taken for "
+        "a trip. A trip that stood in several rows is several trips here."
         if provenance.row_is_trip
         else "The unit is <strong>one trip</strong>, all rows with one trip id in the custodian's data."
     )
     return (
-        f"<p>{unit} The release hides whether any one trip is in the data. Where a trip went, to someone who knows that "
-        "it is in the data, it hides with 2&nbsp;ε: one trip goes, and another comes.</p>\n"
+        f"<p>{unit} The release hides whether any one trip is in the data. Where a trip went, to someone who knows "
+        "that it is in the data, it hides with 2&nbsp;ε: one trip goes, and another comes.</p>\n"
         "<p>It does not hide a person as well as that: <em>k</em> trips together are hidden with <em>k</em>&nbsp;ε "
         "only. For someone who goes the same way every day, count all these trips.</p>\n"
         + table(("A person with", "ε for all of them", "50&nbsp;% sure before, afterwards at most"), rows)
