@@ -118,12 +118,16 @@ def publish(
     plan = Plan.of(grid, epsilon, mechanism, queries, unit, max_trips, gap, title)
     name = data_set_name(trips) if dataset is None else dataset
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    release, spent = carry_out(
-        plan, trips, name, book, total, engine=engine, memory=memory, progress=bar if progress else quiet, sure=sure
-    )
-    book.saved(spent.id)
-    for note in begun(spent, book):
-        warnings.warn(note, LedgerWarning, stacklevel=2)
+    charges: list[Spent] = []
+    try:
+        release, spent = carry_out(
+            plan, trips, name, book, total,
+            engine=engine, memory=memory, progress=bar if progress else quiet, sure=sure, charged=charges.append,
+        )  # fmt: skip
+        book.saved(spent.id)
+    finally:
+        for note in (note for charge in charges for note in begun(charge, book)):
+            warnings.warn(note, LedgerWarning, stacklevel=2)
     return release
 
 

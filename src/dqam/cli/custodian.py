@@ -145,6 +145,8 @@ def publish(
     def charged(spent: Spent) -> None:
         paid = f"epsilon {spell(spent.epsilon)} was charged to {spent.data_set} and stays spent"
         terminal.STOPPED = f"Stopped; no file is half-written. {paid}: see `dqam ledger`."
+        for note in begun(spent, book):
+            words.print(note, markup=False, soft_wrap=True)
 
     try:
         release, spent = carry_out(
@@ -158,8 +160,6 @@ def publish(
         ) from None
     output = _saved(release, output, overwrite)
     book.saved(spent.id)
-    for note in begun(spent, book):
-        words.print(note, markup=False, soft_wrap=True)
     say_left_out(source)
     if as_json:
         facts = {"release": str(output), "id": spent.id, "dataset": spent.data_set, "private": True}
