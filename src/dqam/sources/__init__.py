@@ -283,10 +283,8 @@ class Source:
         if not intake.drops or not (columns.trip or columns.by_person):
             return joined(read_lines(table, columns, intake, self.batch), again, intake)
         points, rest = (OfOneKind(table, columns.geometry, points) for points in (True, False))
-        whole = read_points(points, columns, intake, self.batch)
-        if columns.by_person:
-            whole = (replace(trips, ids=None) for trips in whole)
-        return joined(chain(whole, read_lines(rest, columns, intake, self.batch)), again, intake)
+        both = chain(read_points(points, columns, intake, self.batch), read_lines(rest, columns, intake, self.batch))
+        return joined(both, again, intake)
 
     def _has_lines(self, table: Table, columns: Columns, intake: Intake) -> bool:
         """Whether a table of geometries is not one of points alone, which have to be put together to trips.

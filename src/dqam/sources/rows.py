@@ -29,7 +29,7 @@ def read_lines(table: Table, columns: Columns, intake: Intake, batch: int) -> It
     A point is a trip of one point, where it is left to each row what it is.
     """
     assert columns.geometry is not None
-    trip, person = None if columns.by_person else columns.row_id, columns.person
+    trip, person = columns.person if columns.by_person else columns.row_id, columns.person
     names = list(dict.fromkeys(name for name in (columns.geometry, trip, person, columns.time) if name))
     row = 1
     for rows, fraction in table.batches(names, max(1, batch // _POINTS_A_TRIP), intake.skip):
