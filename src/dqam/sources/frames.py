@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,6 +16,7 @@ import shapely
 from dqam.errors import InputError
 from dqam.sources.geometry import crs_name
 from dqam.sources.tables import ArrowTable, Batches, MemoryTable, Skip, Table, translated
+from dqam.sources.values import WHOLE
 
 
 def open_object(thing: Any) -> tuple[Table, dict[str, str]]:
@@ -78,10 +83,34 @@ class PandasTable(MemoryTable):
 
 
 def _column(values: Any) -> pa.Array:
-    """A column of a data frame; where its values are of several kinds, each as text, whole numbers without a point."""
-    try:
+    """A column of a data frame. One of Python objects is text, each as it reads by itself."""
+    if values.dtype != object:
         return pa.array(values, from_pandas=True)
-    except (pa.ArrowException, OverflowError):
-        missing = values.isna().to_numpy()
-        texts = [str(int(each) if isinstance(each, float) and each.is_integer() else each) for each in values]
-        return pa.array(np.array(texts, object), pa.string(), mask=missing)
+    from pandas.api.types import infer_dtype
+
+    if infer_dtype(values, skipna=True) == "string":
+        with suppress(UnicodeError):  # half a character, of which text would be left out
+            return pa.array(values, pa.string(), from_pandas=True)
+    return pa.array([_text(value) for value in values], pa.string())
+
+
+def _text(value: Any) -> str | None:
+    """What an object reads like: whole numbers without a point, bytes and geometries in hexadecimal. None if it is none
+    that can stand in a table."""
+    try:
+        if isinstance(value, str):
+            value.encode()
+            return value
+        if isinstance(value, bytes | bytearray):
+            return value.hex()
+        if isinstance(value, float | np.floating):
+            number = float(value)
+            whole = abs(number) < WHOLE and number.is_integer()
+            return None if math.isnan(number) else str(int(number)) if whole else repr(number)
+        if isinstance(value, bool | np.bool_ | int | np.integer | Decimal):
+            return str(value)
+        if isinstance(value, date):
+            return value.isoformat()
+        return shapely.to_wkb(value, hex=True) if isinstance(value, shapely.Geometry) else None
+    except (ValueError, OverflowError):  # half a character, a number of more digits than Python writes, no date
+        return None

@@ -88,6 +88,9 @@ def points(array: pa.Array, name: str) -> tuple[Floats, Floats, Mask]:
     array = plain(array)
     if pt.is_struct(array.type) or pt.is_fixed_size_list(array.type):
         return *_native_points(array, name), np.zeros(len(array), np.bool_)
+    if pt.is_list(array.type) or pt.is_large_list(array.type):  # of points: a line
+        nowhere = np.full(len(array), np.nan)
+        return nowhere, nowhere, array.is_valid().to_numpy(zero_copy_only=False)
     if (ends := _wkb_points(array)) is not None:
         return *ends, np.zeros(len(array), np.bool_)
     shapes, bad = _shapes(array, name)
@@ -123,17 +126,20 @@ def describe(array: pa.Array, name: str, wanted: str, i: int) -> str:
 
 
 def _shapes(array: pa.Array, name: str) -> tuple[NDArray[Any], Mask]:
-    """Shapes, None where there is none; and which are not null and cannot be read."""
+    """Shapes of WKB, or of WKT and hexadecimal WKB in text; None where there is none; and which cannot be read."""
     kind = array.type
     values = np.array(array.to_pylist(), dtype=object)
-    if is_text(kind):
-        shapes = shapely.from_wkt(values, on_invalid="ignore")
-    elif pt.is_binary(kind) or pt.is_large_binary(kind):
-        shapes = shapely.from_wkb(values, on_invalid="ignore")
-    elif pt.is_null(kind):
+    if pt.is_null(kind):
         return np.full(len(array), None), np.zeros(len(array), np.bool_)
-    else:
-        raise InputError(f"{name}: a geometry column of {kind} is not known; write it as WKB or WKT.")
+    with np.errstate(all="ignore"):  # of numbers that are none
+        if is_text(kind):
+            shapes = shapely.from_wkt(values, on_invalid="ignore")
+            rest = shapely.is_missing(shapes) & (values != None)  # noqa: E711 - elementwise
+            shapes[rest] = shapely.from_wkb(values[rest], on_invalid="ignore")
+        elif pt.is_binary(kind) or pt.is_large_binary(kind):
+            shapes = shapely.from_wkb(values, on_invalid="ignore")
+        else:
+            raise InputError(f"{name}: a geometry column of {kind} is not known; write it as WKB or WKT.")
     return shapes, shapely.is_missing(shapes) & (values != None)  # noqa: E711 - elementwise
 
 

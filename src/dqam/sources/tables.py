@@ -6,8 +6,10 @@ file becomes one `InputError`.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
+import io
 import re
 import sys
 import zlib
@@ -19,6 +21,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet
@@ -34,6 +37,7 @@ from dqam.threads import ahead
 BLOCK = 1 << 24
 IN_MEMORY = 512 << 20
 LARGEST_BLOCK = 2**31 - 1
+NOT_TEXT = "\ufffd"
 BAD_ROWS = "rows that are not CSV"
 _GZIP_RATIO = 6  # text is about so much larger than its gzip
 _BIG_ROW_GROUP = 32 << 20
@@ -171,13 +175,13 @@ class CsvTable(Table):
 
     def _rows(self, columns: Sequence[str], skip: Skip | None) -> Batches:
         """All rows; where some are left out, a row of any length is read too."""
-        block, done, encoding = BLOCK, 0, "utf8"
+        block, done, mended = BLOCK, 0, False
         while True:
             seen = 0
             skipped = Counter[str]()
             with pa.OSFile(str(self._path)) as raw:
                 try:
-                    for batch in self._reader(raw, columns, block, skip and skipped.update, encoding):
+                    for batch in self._reader(raw, columns, block, skip and skipped.update, mended):
                         seen += batch.num_rows
                         new = min(batch.num_rows, seen - done)
                         if new > 0:
@@ -186,8 +190,8 @@ class CsvTable(Table):
                 except pa.ArrowInvalid as error:
                     if skip and "straddl" in str(error) and block < LARGEST_BLOCK:
                         block = min(8 * block, LARGEST_BLOCK)
-                    elif skip and re.search(r"Expected \d+ columns", str(error)) and encoding == "utf8":
-                        encoding = "latin1"  # a row to skip is not UTF-8, and the handler of such rows needs text
+                    elif skip and re.search(r"Expected \d+ columns", str(error)) and not mended:
+                        mended = True  # a row to skip is not UTF-8, and the handler of such rows needs text
                     else:
                         raise self._explained(error, columns) from None
                     continue
@@ -201,16 +205,17 @@ class CsvTable(Table):
         columns: Sequence[str],
         block: int,
         skipped: Callable[[list[str]], None] | None = None,
-        encoding: str = "utf8",
+        mended: bool = False,
         threads: bool = True,
     ) -> Iterator[pa.RecordBatch]:
-        """Batches of text; where rows are skipped, null where it is not UTF-8."""
+        """Batches of text; where rows are skipped, null where it is not UTF-8 (or was not when it was written)."""
         kind = pa.binary() if skipped else pa.string()
         handler = (lambda _: skipped([BAD_ROWS]) or "skip") if skipped else None
+        stream = pa.CompressedInputStream(raw, "gzip") if self._zipped else raw
         with translated_but_invalid(self.name), _without_words_on_text():
             reader = pyarrow.csv.open_csv(
-                pa.CompressedInputStream(raw, "gzip") if self._zipped else raw,
-                pyarrow.csv.ReadOptions(block_size=block, use_threads=threads, encoding=encoding),
+                pa.PythonFile(_Mended(stream), "r") if mended else stream,
+                pyarrow.csv.ReadOptions(block_size=block, use_threads=threads),
                 pyarrow.csv.ParseOptions(
                     delimiter=self._delimiter, invalid_row_handler=handler, newlines_in_values=skipped is not None
                 ),
@@ -220,10 +225,8 @@ class CsvTable(Table):
             )
             while (batch := next(reader, None)) is not None:
                 if skipped:
-                    columns_read = batch.columns
-                    if encoding != "utf8":
-                        columns_read = [_bytes_of(column, encoding) for column in columns_read]
-                    batch = pa.record_batch([cast_each(each, pa.string()) for each in columns_read], batch.schema.names)
+                    texts = [_sound(cast_each(column, pa.string())) for column in batch.columns]
+                    batch = pa.record_batch(texts, batch.schema.names)
                 yield batch
 
     def _explained(self, error: pa.ArrowInvalid, columns: Sequence[str]) -> InputError:
@@ -261,10 +264,28 @@ def _without_words_on_text() -> Iterator[None]:
         sys.unraisablehook = before
 
 
-def _bytes_of(column: pa.Array, encoding: str) -> pa.Array:
-    """What stood in the file before it was read in an encoding and turned to UTF-8."""
-    texts = column.cast(pa.string()).to_pylist()
-    return pa.array([None if text is None else text.encode(encoding) for text in texts], pa.binary())
+def _sound(texts: pa.Array) -> pa.Array:
+    """Null where a text has the character that stands for what is not UTF-8."""
+    bad = pc.match_substring(texts, NOT_TEXT)
+    return pc.if_else(bad, pa.scalar(None, texts.type), texts) if pc.any(bad).as_py() else texts
+
+
+class _Mended(io.RawIOBase):
+    """A stream in which what is not UTF-8 is replaced by the character that stands for it."""
+
+    def __init__(self, stream: pa.NativeFile) -> None:
+        self._stream, self._decoder = stream, codecs.getincrementaldecoder("utf-8")("replace")
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """At most `size` bytes: a byte may become three, and up to three may have waited."""
+        while True:
+            data = self._stream.read(size if size < 0 else max(1, size // 3 - 3))
+            text = self._decoder.decode(data, final=not data)
+            if text or not data:
+                return text.encode()
 
 
 class ParquetTable(Table):
