@@ -175,6 +175,65 @@ def test_no_row_vetoes_a_release_or_decides_how_others_are_read(tmp_path: Path, 
     assert changed.max() <= 1
 
 
+def ways(count: int = 30) -> list[Any]:
+    return [shapely.LineString(way) for way in np.random.default_rng(1).uniform(0, 16, (count, 3, 2)).round(3)]
+
+
+def objects(odd: Any, column: str) -> list[pd.DataFrame]:
+    """A data frame of Python objects, without and with a row that has something odd in it."""
+    rows_of = [{"trip_id": f"t{i}", "geometry": way.wkt} for i, way in enumerate(ways())]
+    last = {"trip_id": "odd", "geometry": ways()[0].wkt} | {column: odd}
+    return [pd.DataFrame(each, dtype=object) for each in (rows_of, [*rows_of, last])]
+
+
+def native(odd: Any) -> list[pa.Table]:
+    """Lines of GeoArrow, whose coordinates are whole numbers."""
+    lines_of = [[{"x": i % 16, "y": j} for j in range(3)] for i in range(30)]
+    kind = pa.list_(pa.struct([("x", pa.int64()), ("y", pa.int64())]))
+    tables = []
+    for lines_in in (lines_of, [*lines_of, [{"x": odd, "y": 2}, {"x": 3, "y": 3}]]):
+        tables.append(pa.table({"trip_id": np.arange(len(lines_in)), "geometry": pa.array(lines_in, kind)}))
+    return tables
+
+
+ODD: dict[str, Callable[[], list[Any]]] = {
+    "bytes among texts": lambda: objects(ways()[0].wkb, "geometry"),
+    "a shape among texts": lambda: objects(ways()[0], "geometry"),
+    "a dict": lambda: objects({"a": 1}, "geometry"),
+    "an arc": lambda: objects("CIRCULARSTRING (0 0, 1 1, 2 0)", "geometry"),
+    "half a character": lambda: objects("\ud800", "trip_id"),
+    "a very long number": lambda: objects(10**5000, "trip_id"),
+    "a list for an id": lambda: objects([1], "trip_id"),
+    "a fraction for an id": lambda: objects(1.5, "trip_id"),
+    "a long id": lambda: objects("x" * 2000, "trip_id"),
+    "a number that is no float": lambda: native(2**53 + 1),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_value_changes_nothing_for_others(name: str) -> None:
+    plan = Plan.of(GRID, 1)
+    made = []
+    for table in ODD[name]():
+        with records_of(plan, table, Keep(plan.unit)) as records:
+            made.append((records.trips()[0], records.distinct(plan.queries)))
+    assert made[0][0] == 30
+    changed = made[1][1] - made[0][1]
+    assert changed.min() >= 0
+    assert changed.max() <= 1
+
+
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+def test_a_row_that_is_not_text_does_not_change_the_header(tmp_path: Path, start: str) -> None:
+    plan, path = Plan.of(GRID, 1), tmp_path / "rows.csv"
+    text = start + "trip_id,l\u00e4nge,lat\n" + "".join(f"t{i},{i % 16}.5,2.5\n" for i in range(30))
+    for odd in (b"", b"\xc3(\n", b"\xff,1,1\n", b"\xff,1,1,1\n"):
+        path.write_bytes(text.encode() + odd)
+        source = dqam.read(path, columns={"lon": "l\u00e4nge"})
+        with records_of(plan, source, Keep(plan.unit)) as records:
+            assert records.trips() == [30]
+
+
 @pytest.mark.parametrize("mechanism", [name for name, row in MECHANISMS.items() if row.publishable])
 @pytest.mark.parametrize("engine", ["local", "duckdb"])
 def test_nothing_at_all_can_be_published(ledger: Ledger, mechanism: str, engine: str) -> None:

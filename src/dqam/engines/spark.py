@@ -42,6 +42,7 @@ from dqam.sources import Source
 from dqam.sources.columns import Columns
 from dqam.sources.intake import NO_ID
 from dqam.sources.tables import ArrowTable, ParquetTable, open_path
+from dqam.sources.values import LONGEST
 from dqam.steps import Steps
 from dqam.trips import Trips, offsets_of
 from dqam.walks import Gap, walk
@@ -279,9 +280,11 @@ def _divided(points: DataFrame, keep: Keep, parts: int) -> DataFrame:
 
     keys = [key for key in ("person", "trip") if key in points.columns]
     for key, kind in points.dtypes:
-        if key in keys and kind == "string":
-            trimmed = functions.btrim(points[key], functions.lit(SPACES))
-            points = points.withColumn(key, functions.nullif(trimmed, functions.lit("")))
+        if key in keys:
+            text = functions.btrim(functions.try_validate_utf8(points[key]), functions.lit(SPACES))
+            short = functions.when(functions.octet_length(text) <= LONGEST, text)
+            plain = (short, "") if kind == "string" else (points[key].cast("bigint"), 2**63 - 1)
+            points = points.withColumn(key, functions.nullif(plain[0], functions.lit(plain[1])))
     points = points.where(points[keys[-1]].isNotNull())
     if keep.unit.name == "person":
         if "person" not in keys:

@@ -62,7 +62,7 @@ LARGEST = 10**100  # numerator and denominator of an epsilon
 LOCK = 0x6471616D  # PostgreSQL's advisory lock that stands for the whole ledger
 URL_LIKE = re.compile(r"\w[\w+.-]*://|(sqlite|postgres(ql)?)(\+\w+)?:", re.IGNORECASE)
 IGNORED = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\u2800\U0001d159\U000e0000-\U000e0fff]"
 )  # not seen
 FRACTION = re.compile(r"[1-9][0-9]{0,100}(/[1-9][0-9]{0,100})?")
 
@@ -638,6 +638,7 @@ def _looks(name: str) -> frozenset[str]:
 
 def _skeleton(text: str) -> str:
     plain = IGNORED.sub("", unicodedata.normalize("NFD", text))
+    plain = "".join(c for c in plain if not unicodedata.category(c).startswith("M"))  # accents, and what is over an i
     return unicodedata.normalize("NFD", plain.translate(_prototypes()).translate(_prototypes()))
 
 

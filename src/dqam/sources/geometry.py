@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from dqam.errors import InputError
 from dqam.grid import DEGREES, parse_crs
-from dqam.sources.values import brief, is_text, plain
+from dqam.sources.values import brief, is_text, numbers, plain
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -131,16 +132,27 @@ def _shapes(array: pa.Array, name: str) -> tuple[NDArray[Any], Mask]:
     values = np.array(array.to_pylist(), dtype=object)
     if pt.is_null(kind):
         return np.full(len(array), None), np.zeros(len(array), np.bool_)
-    with np.errstate(all="ignore"):  # of numbers that are none
-        if is_text(kind):
-            shapes = shapely.from_wkt(values, on_invalid="ignore")
-            rest = shapely.is_missing(shapes) & (values != None)  # noqa: E711 - elementwise
-            shapes[rest] = shapely.from_wkb(values[rest], on_invalid="ignore")
-        elif pt.is_binary(kind) or pt.is_large_binary(kind):
-            shapes = shapely.from_wkb(values, on_invalid="ignore")
-        else:
-            raise InputError(f"{name}: a geometry column of {kind} is not known; write it as WKB or WKT.")
+    if is_text(kind):
+        shapes = _parsed(values, shapely.from_wkt)
+        rest = shapely.is_missing(shapes) & (values != None)  # noqa: E711 - elementwise
+        shapes[rest] = _parsed(values[rest], shapely.from_wkb)
+    elif pt.is_binary(kind) or pt.is_large_binary(kind):
+        shapes = _parsed(values, shapely.from_wkb)
+    else:
+        raise InputError(f"{name}: a geometry column of {kind} is not known; write it as WKB or WKT.")
     return shapes, shapely.is_missing(shapes) & (values != None)  # noqa: E711 - elementwise
+
+
+def _parsed(values: NDArray[Any], parse: Callable[..., NDArray[Any]]) -> NDArray[Any]:
+    """Each shape by itself, None where it cannot be read."""
+    try:
+        with np.errstate(all="ignore"):  # numbers that are none
+            return parse(values, on_invalid="ignore")
+    except Exception:  # of a kind that Shapely has no type for, such as an arc
+        if len(values) == 1:
+            return np.full(1, None)
+        middle = len(values) // 2
+        return np.concatenate([_parsed(values[:middle], parse), _parsed(values[middle:], parse)])
 
 
 def _wkb_points(array: pa.Array) -> tuple[Floats, Floats] | None:
@@ -161,11 +173,11 @@ def _wkb_points(array: pa.Array) -> tuple[Floats, Floats] | None:
 
 def _native_points(array: pa.Array, name: str) -> tuple[Floats, Floats]:
     if pt.is_struct(array.type) and {"x", "y"} <= {field.name for field in array.type.fields}:
-        x, y = (pc.struct_field(array, axis).cast(pa.float64()).to_numpy(zero_copy_only=False) for axis in ("x", "y"))
+        x, y = (numbers(pc.struct_field(array, axis), name, axis) for axis in ("x", "y"))
         return x, y
     if pt.is_fixed_size_list(array.type) and (size := array.type.list_size) >= 2:
-        values = array.values[array.offset * size : (array.offset + len(array)) * size].cast(pa.float64())
-        table = values.to_numpy(zero_copy_only=False).reshape(-1, size).copy()
+        values = array.values[array.offset * size : (array.offset + len(array)) * size]
+        table = numbers(values, name, "the geometry").reshape(-1, size).copy()
         if array.null_count:
             table[array.is_null().to_numpy(zero_copy_only=False)] = np.nan
         return np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])

@@ -20,7 +20,7 @@ from dqam.trips import Trips
 
 BAD_POINTS = "points with invalid coordinates"
 BAD_SHAPES = "rows without a trip that can be read"
-NO_ID = "rows without an id of their trip"
+NO_ID = "rows without an id of their trip, or one of above 1,000 bytes"
 NO_TIME = "points without a time"
 LEAVE_OUT = "or leave such rows out with on_error='drop' (--on-error drop)"
 EMPTY_TRIPS = "trips without points"

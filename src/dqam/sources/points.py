@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -295,17 +296,26 @@ def gather(parts: Iterable[pa.RecordBatch], has_person: bool, crs: str) -> Itera
 
 
 def _as_trips(parts: Sequence[pa.RecordBatch], starts: Ints, key_count: int, has_person: bool, crs: str) -> Trips:
-    rows = parts[0] if len(parts) == 1 else pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
-    offsets = np.append(starts, rows.num_rows)
-    x, y = rows.column("x").to_numpy(), rows.column("y").to_numpy()
-    time = rows.column("t").to_numpy() if "t" in rows.schema.names else None
+    """The trips that begin at `starts` of the first part; where there are more parts, it is one trip."""
+    first = parts[0]
+    x, y, time = (
+        _joined([part.column(name) for part in parts if name in part.schema.names]) for name in ("x", "y", "t")
+    )
+    assert x is not None
+    assert y is not None
+    offsets = np.append(starts, len(x))
     if time is not None and not _is_ordered(time, offsets):
         trip = np.repeat(np.arange(len(starts)), np.diff(offsets))
         order = np.lexsort((time, trip))
         x, y, time = x[order], y[order], time[order]
-    firsts = [key.take(pa.array(starts)) for key in _columns_of(rows, key_count)]
+    firsts = [key.take(pa.array(starts)) for key in _columns_of(first, key_count)]
     # Keys are the person's, if there is one, then the trip's; where there is one only, it is both.
     return Trips(x, y, offsets, time, firsts[-1], with_nulls(firsts[0]) if has_person else None, crs)
+
+
+def _joined(columns: Sequence[pa.Array]) -> NDArray[Any] | None:
+    arrays = [column.to_numpy() for column in columns]
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays) if arrays else None
 
 
 @njit(nogil=True, cache=True)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dqam.errors import InputError
 
 FARTHEST = 1e11  # seconds from 1970
+LONGEST = 1_000  # bytes of an id
 WHOLE = 2.0**53  # floats below are exact whole numbers
 _DATE, _ZONE, _NANOSECONDS = r"^\d{4}-", r"[T ].*(Z|[+-]\d\d(:?\d\d)?)$", r"\.\d{7}"
 
@@ -34,7 +35,9 @@ def plain(array: pa.Array) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pt.is_dictionary(array.type):
-        array = plain(array.dictionary).take(array.indices)
+        values = plain(array.dictionary)
+        wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}  # what is short once may be long often
+        array = values.cast(wide.get(values.type, values.type)).take(array.indices)
     if pt.is_string_view(array.type):
         array = array.cast(pa.large_string())
     if is_text(array.type):  # which a Parquet file does not check
@@ -57,8 +60,8 @@ def cast_each(array: pa.Array, kind: pa.DataType) -> pa.Array:
 def ids_of(array: pa.Array, source: str, what: str) -> pa.Array:
     """Ids as whole numbers or as text without white space around it: what means one trip or person is one id.
 
-    Null where there is none: fractions, empty texts and the last whole number of 64 bits are no ids, so that the latter
-    two can stand for a missing one (`without_nulls`).
+    Null where there is none: fractions, texts above LONGEST bytes, empty texts and the last whole number of 64 bits are
+    no ids; the latter two stand for a missing one in `without_nulls`.
 
     >>> [ids_of(pa.array(ids), "demo", "trip").to_pylist() for ids in ([" a", "a ", " "], [7.0, 7.5])]
     [['a', 'a', None], [7, None]]
@@ -74,7 +77,7 @@ def ids_of(array: pa.Array, source: str, what: str) -> pa.Array:
         text = pc.utf8_trim_whitespace(ids if is_text(ids.type) else cast_each(ids, pa.string()))
     except pa.ArrowException:
         raise InputError(f"{source}: ids cannot be {ids.type} ({what}); use whole numbers or text.") from None
-    return with_nulls(text)
+    return with_nulls(pc.if_else(pc.greater(pc.binary_length(text), LONGEST), pa.scalar(None, text.type), text))
 
 
 def nobody(kind: pa.DataType) -> pa.Scalar:
