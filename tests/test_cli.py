@@ -318,7 +318,7 @@ def test_audit_of_a_callable_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def leak(trips, rng):\n    return len(trips)\n")
     done = run_apart("audit", "mine:leak", "--runs", "200", folder=tmp_path)
     assert done.returncode == 1, done.stderr
-    for name, says in (("mine", "is not known"), ("nowhere:f", "can not be imported")):
+    for name, says in (("mine", "is not known"), ("nowhere:f", "cannot be imported")):
         done = run("audit", name)
         assert (done.returncode, says in done.stderr) == (2, True)
 

@@ -76,7 +76,7 @@ def test_rectangles_off_the_grid_are_refused(bad: tuple[int, ...]) -> None:
 
 
 def test_walks_on_another_grid_are_refused() -> None:
-    with pytest.raises(InputError, match="can not be counted"):
+    with pytest.raises(InputError, match="cannot be counted"):
         count_distinct(walk(random_trips(0), GRIDS[0]), np.array([[0, 0, 1, 1]]), GRIDS[1])
 
 

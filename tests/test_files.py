@@ -25,7 +25,7 @@ def test_nothing_is_left_when_writing_fails(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_said_in_a_sentence(tmp_path: Path) -> None:
     with (
-        pytest.raises(InputError, match="out.txt can not be written .No space left on device."),
+        pytest.raises(InputError, match="out.txt cannot be written .No space left on device."),
         replacing(tmp_path / "out.txt"),
     ):
         Path("/dev/full").write_text("x")

@@ -149,10 +149,10 @@ def test_a_release_is_not_replaced_by_chance(trips: Path, tmp_path: Path, ledger
         (["--mechanism", "magic"], "no mechanism 'magic'"),
         (["--mechanism", "dawa-printed"], "not private"),
         (["--max-trips", "2"], "is for --unit person"),
-        (["--queries", "nowhere.csv"], "can not be read"),
+        (["--queries", "nowhere.csv"], "cannot be read"),
         (["-o", "no/such/folder/map.nc"], "no folder"),
         (["--ledger", "mysql://host/x"], "SQLite or PostgreSQL"),
-        (["--ledger", "postgresql://me:secret@127.0.0.1:1/x"], "can not be used"),
+        (["--ledger", "postgresql://me:secret@127.0.0.1:1/x"], "cannot be used"),
         (["--dataset", ""], "1 to 200 characters"),
     ],
 )

@@ -135,7 +135,7 @@ def test_bad_files(text: str, says: str, tmp_path: Path) -> None:
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nowhere.csv: can not be read"):
+    with pytest.raises(InputError, match="nowhere.csv: cannot be read"):
         read_rectangles(tmp_path / "nowhere.csv", GRID)
 
 

@@ -51,7 +51,7 @@ def count_distinct(
     counts = np.zeros(len(rectangles), np.int64)
     for batch in walks if isinstance(walks, Iterable) else [walks]:
         if batch.grid != grid:
-            raise InputError(f"Walks on {batch.grid} can not be counted in rectangles of {grid}.")
+            raise InputError(f"Walks on {batch.grid} cannot be counted in rectangles of {grid}.")
         for start in range(0, len(rectangles), TILE):
             counts[start : start + TILE] += _count_tile(batch, rectangles[start : start + TILE], keep)
     return counts
@@ -86,7 +86,7 @@ def _sides(rectangles_in_bytes: bytes, rows: int, columns: int) -> _Sides:
     low = np.concatenate([south, south, west, west])
     high = np.concatenate([north, north, east, east])
     rectangle = np.tile(np.arange(len(rectangles)), 4)
-    # the outer border can not be crossed: walks are on the grid
+    # the outer border cannot be crossed: walks are on the grid
     inner = np.concatenate([west > 0, east < columns, south > 0, north < rows])
     order = np.flatnonzero(inner)[np.argsort(line[inner], kind="stable")]
     first = np.searchsorted(line[order], np.arange(columns + rows + 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class InputError(ValueError):
-    """The data, or what was asked of it, can not be used as it is. Commands exit with code 2."""
+    """The data, or what was asked of it, cannot be used as it is. Commands exit with code 2."""
 
 
 class LedgerWarning(UserWarning):

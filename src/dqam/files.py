@@ -38,7 +38,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         stopping.check()
         os.replace(temporary, target)
     except OSError as error:
-        raise InputError(f"{target} can not be written ({error.strerror or error}); choose another place.") from error
+        raise InputError(f"{target} cannot be written ({error.strerror or error}); choose another place.") from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -65,7 +65,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes, overwrite: bool = 
             file.flush()
             os.fsync(unnamed)
         except OSError as error:
-            raise InputError(f"{target} can not be written ({error.strerror}); choose another place.") from error
+            raise InputError(f"{target} cannot be written ({error.strerror}); choose another place.") from error
         whole = f"/proc/self/fd/{unnamed}"
         stopping.check()
         if not overwrite:

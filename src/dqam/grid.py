@@ -80,7 +80,7 @@ class Grid:
             raise InputError(f"Bounds must be finite numbers; got {_spell(bounds)}.")
         if is_degrees(self.crs) and west > 0 > east and south < north:
             raise InputError(
-                f"Bounds in degrees can not cross the 180th meridian; got {_spell(bounds)}. "
+                f"Bounds in degrees cannot cross the 180th meridian; got {_spell(bounds)}. "
                 "Give them in a projected CRS instead."
             )
         if west >= east or south >= north:

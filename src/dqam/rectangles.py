@@ -184,7 +184,7 @@ def read_rectangles(path: str | Path, grid: Grid) -> Snapped:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: can not be read ({error.strerror}); check the path.") from None
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path.") from None
     if not content.strip():
         raise InputError(f"{path.name} is empty; it should hold rectangles as CSV or GeoJSON.")
     if content.lstrip().startswith(b"{"):

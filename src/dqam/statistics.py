@@ -53,7 +53,7 @@ class Question(Protocol):
         """The most that one trip can change it: a statistic in the L1 norm, each of some scores by itself."""
 
     def check(self, grid: Grid) -> None:
-        """An `InputError` if this can not be asked on `grid`; looks at no data."""
+        """An `InputError` if this cannot be asked on `grid`; looks at no data."""
 
     def of(self, records: AnyRecords) -> Integers:
         """The exact value; only the curator may ask."""

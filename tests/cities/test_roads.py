@@ -78,10 +78,10 @@ def test_lines_meet_at_their_ends(tmp_path):
     ("nodes", "links", "message"),
     [
         (None, LINKS, r"no file .*nodes\.csv"),
-        ("", LINKS, r"nodes\.csv can not be read"),
+        ("", LINKS, r"nodes\.csv cannot be read"),
         ("id,lon,lat\n", LINKS, r"nodes\.csv has a header and no rows"),
         ("id,lon\na,10\n", LINKS, r"nodes\.csv has no column 'lat', only id, lon"),
-        ("id,lon,lat\na,10,north\n", LINKS, r"nodes\.csv can not be read .*'north'"),
+        ("id,lon,lat\na,10,north\n", LINKS, r"nodes\.csv cannot be read .*'north'"),
         ("id,lon,lat\na,10,50\nb,,50\n", LINKS, r"nodes\.csv has no lon in row 2"),
         (NODES, "from,to,length_m\na,b,1\n", r"links\.csv has no column 'freespeed_mps'"),
         (NODES, LINKS + "a,q,1,1\n", r"links\.csv has a link to node 'q', which .*nodes\.csv does not have"),

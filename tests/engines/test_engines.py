@@ -363,7 +363,7 @@ def test_ids_are_made_plain_by_spark_as_elsewhere(spark: Any, shuffled: Path, es
                 assert theirs.trips() == ours.trips()
                 np.testing.assert_array_equal(theirs.shares(), ours.shares())
         with (
-            pytest.raises(InputError, match="ids can not be double"),
+            pytest.raises(InputError, match="ids cannot be double"),
             records_of(plan, points.withColumn("uid", functions.rand()), Keep(plan.unit, "")),
         ):
             pass

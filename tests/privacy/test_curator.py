@@ -72,7 +72,7 @@ def test_only_the_budget_of_the_data_set_pays() -> None:
 def test_a_budget_can_not_be_copied_or_changed() -> None:
     budget = Budget(1)
     for copying in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(TypeError, match="can not be copied"):
+        with pytest.raises(TypeError, match="cannot be copied"):
             copying(budget)
     with pytest.raises(AttributeError):
         budget.epsilon = Fraction(99)  # type: ignore[misc]

@@ -144,7 +144,7 @@ def test_an_unknown_data_set_gets_this_epsilon_as_its_total(ledger: Ledger) -> N
 
 def test_totals_never_go_below_what_is_spent(ledger: Ledger) -> None:
     spend(ledger, "porto", 0.5, 2)
-    with pytest.raises(InputError, match="porto: 0.5 of epsilon is spent .* can not be 0.4; give at least 0.5"):
+    with pytest.raises(InputError, match="porto: 0.5 of epsilon is spent .* cannot be 0.4; give at least 0.5"):
         ledger.set_total("porto", 0.4)
     for total in (1, 0.5, 0.6):
         ledger.set_total("porto", total)
@@ -306,7 +306,7 @@ def test_an_exact_name_goes_before_one_that_looks_alike(ledger: Ledger, monkeypa
 
 
 def test_text_that_no_database_takes(ledger: Ledger) -> None:
-    with pytest.raises(InputError, match="can not be used"):
+    with pytest.raises(InputError, match="cannot be used"):
         ledger.spend("porto", 1, TRIP, "flux", "a\udc80")
     assert ledger.history() == []
 
@@ -525,8 +525,8 @@ def test_the_users_folder_is_that_of_commands(platform: str, said: bool, monkeyp
         ("sqlite:///x.db?timeout=0", "nothing else"),
         ("sqlite://x.db", "nothing else"),
         ("mysql://u:hush-hush@h/d", "SQLite or PostgreSQL; got a URL for 'mysql'"),
-        ("postgresql://u:hush-hush/d", "can not be read"),
-        ("postgresql:/u:hush-hush@h/d", "can not be read"),
+        ("postgresql://u:hush-hush/d", "cannot be read"),
+        ("postgresql:/u:hush-hush@h/d", "cannot be read"),
         ("postgresql://u:p@hush-hush@h/d", "more than one @"),
         ("postgresql://u:hush-hush@127.0.0.1:1/d", r"postgresql://u:\*\*\*@127.0.0.1:1/d .*Connection refused"),
         ("postgres://127.0.0.1:1/d?password=hush-hush", "postgresql://127.0.0.1:1/d .*Connection refused"),
@@ -572,7 +572,7 @@ def test_places_that_can_not_be_written(tmp_path: Path) -> None:
     for place, words in (
         (tmp_path, "unable to open"),
         (tmp_path / "text", "not a database"),
-        (tmp_path / "text" / "ledger.db", "folder of the ledger .* can not be made"),
+        (tmp_path / "text" / "ledger.db", "folder of the ledger .* cannot be made"),
         (Path("/dev/full"), "disk is full"),
     ):
         with pytest.raises(InputError, match=words):

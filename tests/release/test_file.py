@@ -285,7 +285,7 @@ def test_other_files_are_refused(content: bytes, tmp_path: Path) -> None:
 
 def test_folders_and_missing_files_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nothing.nc"):
-        with pytest.raises(InputError, match="is not a file|can not be read"):
+        with pytest.raises(InputError, match="is not a file|cannot be read"):
             dqam.open(path)
 
 

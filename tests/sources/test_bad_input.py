@@ -80,7 +80,7 @@ def test_damaged_parquet(tmp_path: Path) -> None:
     refused(text(tmp_path / "b", whole[:-8] + b"\1\2\3\4PAR1"), "b is a damaged")
     refused(text(tmp_path / "c", b"PAR1"), "c is a damaged")
     page = pq.read_metadata(tmp_path / "whole").row_group(0).column(3).data_page_offset
-    refused(text(tmp_path / "d", whole[:page] + b"\xff" * 50 + whole[page + 50 :]), "d can not be read")
+    refused(text(tmp_path / "d", whole[:page] + b"\xff" * 50 + whole[page + 50 :]), "d cannot be read")
 
 
 @pytest.mark.parametrize("in_memory", [True, False])
@@ -97,12 +97,12 @@ def test_bad_rows_of_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_mem
 
 def test_text_that_is_none(tmp_path: Path) -> None:
     refused(text(tmp_path / "a.csv", "tid,lon,lat\n1,2,3\n".encode("utf-16")), "neither Parquet nor UTF-8", "write")
-    refused(text(tmp_path / "b.csv", b"tid,l\xe4nge,lat\n1,2,3\n"), "b.csv can not be read", "utf-8")
+    refused(text(tmp_path / "b.csv", b"tid,l\xe4nge,lat\n1,2,3\n"), "b.csv cannot be read", "utf-8")
 
 
 def test_text_of_parquet_is_checked_too(tmp_path: Path) -> None:
     broken = pa.array([b"[[1,2]]", b"[[1,\x85]]"]).view(pa.string())
-    refused(to(tmp_path / "a", lambda f: pq.write_table(pa.table({"polyline": broken}), f)), "a can not be read")
+    refused(to(tmp_path / "a", lambda f: pq.write_table(pa.table({"polyline": broken}), f)), "a cannot be read")
 
 
 def test_bad_values_of_tables() -> None:

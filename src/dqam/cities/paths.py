@@ -2,7 +2,7 @@
 
 A network is in compressed rows: the links that leave node v are starts[v] to starts[v + 1], link e ends at heads[e]
 and takes seconds[e] > 0. The kernels release the interpreter lock, so chunks of origins run in threads, and they draw
-nothing at random, so the number of threads can not change what they give.
+nothing at random, so the number of threads cannot change what they give.
 """
 
 from __future__ import annotations

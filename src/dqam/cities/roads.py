@@ -245,7 +245,7 @@ def _read(path: str | PathLike[str], columns: dict[str, pa.DataType]) -> pa.Tabl
     try:
         table = pyarrow.csv.read_csv(name, convert_options=pyarrow.csv.ConvertOptions(column_types=columns))
     except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"{name} can not be read as CSV ({error}); give a table with a header.") from None
+        raise InputError(f"{name} cannot be read as CSV ({error}); give a table with a header.") from None
     for column in columns:
         if column not in table.column_names:
             raise InputError(

@@ -264,5 +264,5 @@ def _audited(name: str) -> Audited:
     try:
         mechanism = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
-        raise InputError(f"{name} can not be imported ({error}); give module:function.") from None
+        raise InputError(f"{name} cannot be imported ({error}); give module:function.") from None
     return Audited(name, lambda _: mechanism)

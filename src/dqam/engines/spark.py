@@ -269,7 +269,7 @@ def _points(source: Source) -> tuple[DataFrame, int]:
     points = frame.select(*(frame[f"`{name.replace('`', '``')}`"].alias(role) for role, name in roles.items()))
     for key, kind in points.dtypes:
         if key in ("person", "trip") and kind not in IDS:
-            raise InputError(f"{source.name}: ids can not be {kind} in Spark ({key}); make them whole numbers or text.")
+            raise InputError(f"{source.name}: ids cannot be {kind} in Spark ({key}); make them whole numbers or text.")
     return points, int(points.count())
 
 

@@ -183,7 +183,7 @@ def _settings(plan: Plan, data: Sequence[DataSet], results: Results, shown: Show
         + f"<ul>{abouts}</ul>"
         + (table(header, facts, 1) if facts else "")
         + "<p>Under <em>distinct</em>, answers of all mechanisms alike are cut to 0 … the total of their histogram, as "
-        "a number of trips can not lie elsewhere. The error is the mean absolute error per query. The same seeds and "
+        "a number of trips cannot lie elsewhere. The error is the mean absolute error per query. The same seeds and "
         "queries are used for all mechanisms. All rows, also the errors on fresh rectangles, are in "
         '<a href="results.parquet">results.parquet</a>.</p>'
         f"<p>Divergences add the same constant to every cell of both histograms before both are normalised: "
@@ -213,7 +213,7 @@ def _mechanisms() -> str:
     header = ("Mechanism", "What it is", "Data-aware", "Query-aware", "Consistent", "Private")
     return (
         '<h2 id="mechanisms">Mechanisms</h2><p>From the table of mechanisms of this version. What is not private '
-        "exists here only to repeat the paper, and can not be published with. PriSH is known from the paper's "
+        "exists here only to repeat the paper, and cannot be published with. PriSH is known from the paper's "
         "description alone, so both forms are PriSH-like.</p>" + table(header, rows)
     )
 
@@ -332,7 +332,7 @@ def _uniform(plan: Plan, results: Results) -> str:
         '<h2 id="uniform">Why dqam-printed is the uniform histogram at small ε</h2>'
         "<p>The paper splits a region when its noisy cost exceeds the mean of its children's by more than δ = 4/ε₁², "
         "with ε₁ = ε/4. That is a variance, in squared trips, compared with a cost in trips, and it grows with the "
-        "square of 1/ε. The cost of a region can not exceed 2n, twice the mass of all trips. Where δ is far above 2n "
+        "square of 1/ε. The cost of a region cannot exceed 2n, twice the mass of all trips. Where δ is far above 2n "
         "the root is never split. With one region every update multiplies all faces and edges by the same factor, and "
         "rescaling to n trips undoes it: what comes out is what went in, all faces equal.</p>"
         f"<p>What the runs gave for {plan.home.trips:,} trips; the spread is (largest minus smallest face) / mean "

@@ -84,7 +84,7 @@ def _claim_folder(output: Path, settings: Settings, data: Path | None) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"{folder} can not be made ({error.strerror}); choose another place.") from None
+            raise InputError(f"{folder} cannot be made ({error.strerror}); choose another place.") from None
     asked = json.loads(
         json.dumps({"settings": asdict(settings), "data": None if data is None else str(data.resolve())})
     )

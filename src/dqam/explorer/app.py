@@ -64,7 +64,7 @@ NO_SUCH_RELEASE: dict[int | str, dict[str, Any]] = {
     422: {"model": Problem, "description": "A parameter is missing or out of range."},
 }
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Problem, "description": "A rectangle can not be answered: upside down, outside of the map..."},
+    400: {"model": Problem, "description": "A rectangle cannot be answered: upside down, outside of the map..."},
     **NO_SUCH_RELEASE,
 }
 
@@ -189,7 +189,7 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         tags=["answers"],
     )
     async def counts(n: Number, asked: Asked) -> Response:
-        """The same for up to 10,000 rectangles at once. One that can not be answered refuses all."""
+        """The same for up to 10,000 rectangles at once. One that cannot be answered refuses all."""
         release = find(n).release
 
         def answer() -> Response:
@@ -274,7 +274,7 @@ def _answers(release: Release, rectangles: Sequence[Sequence[float]], crs: str, 
         with np.errstate(invalid="ignore", over="ignore"):
             return release.counts(rectangles, crs=grid.crs if crs == "grid" else crs, confidence=confidence)
     except pyproj.exceptions.ProjError:
-        raise InputError(f"Coordinates in {crs} can not be found on this map; give degrees, {DEGREES}.") from None
+        raise InputError(f"Coordinates in {crs} cannot be found on this map; give degrees, {DEGREES}.") from None
     except InputError as error:
         if is_degrees(grid.crs) or crs == "grid":
             raise
@@ -340,9 +340,9 @@ def _tell_problems(app: FastAPI) -> None:
     async def tell_http(request: Request, error: HTTPException) -> Response:
         where = f"{request.url.path}; the API is described at /api."
         words = {
-            400: 'The body can not be read; send JSON such as {"rectangles": [[west, south, east, north]]}.',
+            400: 'The body cannot be read; send JSON such as {"rectangles": [[west, south, east, north]]}.',
             404: f"There is nothing at {where}",
-            405: f"{request.method} can not be used at {where}",
+            405: f"{request.method} cannot be used at {where}",
         }
         return Json({"error": words.get(error.status_code, error.detail)}, error.status_code, headers=error.headers)
 

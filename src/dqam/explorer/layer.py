@@ -115,7 +115,7 @@ def check_place(grid: Grid, name: str) -> None:
     except pyproj.exceptions.ProjError:
         good = False
     if not good:
-        raise InputError(f"{name} has a grid over {grid.bounds} in {grid.crs}, which can not be put on a world map.")
+        raise InputError(f"{name} has a grid over {grid.bounds} in {grid.crs}, which cannot be put on a world map.")
 
 
 @lru_cache(maxsize=32)

@@ -34,8 +34,8 @@ class Interval(BaseModel):
     value: float = Field(
         description="Estimated number of distinct trips; of those kept, where the unit of the release is a person."
     )
-    low: float | None = Field(description="The true number is hardly below; null where the mechanism can not tell.")
-    high: float | None = Field(description="The true number is hardly above; null where the mechanism can not tell.")
+    low: float | None = Field(description="The true number is hardly below; null where the mechanism cannot tell.")
+    high: float | None = Field(description="The true number is hardly above; null where the mechanism cannot tell.")
 
 
 class Place(BaseModel):

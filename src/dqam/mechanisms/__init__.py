@@ -38,7 +38,7 @@ class Known:
     """A row of the table of mechanisms.
 
     make  how to make one with its default parameters; None where the form is for reproduction only: what is not
-          private can not be made here, and so not be published
+          private cannot be made here, and so not be published
     """
 
     about: str

@@ -1,7 +1,7 @@
 """How far the answers of a flux histogram may be off, at no cost: all from what was published anyway.
 
 Two kinds of error. *Noise* is drawn again: the release is taken for the truth, seen anew with fresh noise of the same
-scales, and fitted; how far the answers move is how far they were moved. What the *model* can not say is one number for
+scales, and fitted; how far the answers move is how far they were moved. What the *model* cannot say is one number for
 a release, the root of the sum of four squares:
 
   coarseness  half of what is lost if every second line of the lattice is taken out of the release, for what was lost
@@ -10,7 +10,7 @@ a release, the root of the sum of four squares:
   misfit      and where they do so much that what was measured is not consistent, consistency moves the answers
   drawing     towards an even spread, where there was little to see
 
-Where an answer is near 0 or all trips, both come down to nothing: it can not be off by more.
+Where an answer is near 0 or all trips, both come down to nothing: it cannot be off by more.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOW, HIGH = 0.08, 0.03  # within these shares of 0 and of all trips the model's 
 class Doubt:
     """How far the answers of `histogram` may be off.
 
-    model    the standard deviation of what the model can not say, in trips
+    model    the standard deviation of what the model cannot say, in trips
     noise    the standard deviation of the number of trips
     lattice  where the trips were seen; None where they were only counted, so that all answers move with their number
     moved    float64[times, numbers of the lattice]: how far fresh noise moved what the histogram was refined from

@@ -52,7 +52,7 @@ def curated(curator: Curator, queries: Integers, budget: Budget, rounds: int) ->
 
 
 def play(model: Model, queries: Integers, rounds: int, oracle: Oracle, trips: float) -> SpatialHistogram:
-    """So many rounds. Estimates and counts outside of 0 to `trips` can not be true, and are cut."""
+    """So many rounds. Estimates and counts outside of 0 to `trips` cannot be true, and are cut."""
     chosen = np.zeros(0, np.int64)
     counts = np.zeros(0)
     for _ in range(rounds):
@@ -79,7 +79,7 @@ def measure_crossings(curator: Curator, budget: Budget, trips: float) -> float:
 
 
 def check_rounds(rounds: int | None, least: int = 1) -> None:
-    """An `InputError` for a number of rounds that can not be played."""
+    """An `InputError` for a number of rounds that cannot be played."""
     if rounds is not None and rounds < least:
         raise InputError(f"The number of rounds is {least} or more, or None to follow from trips * eps; got {rounds}.")
 

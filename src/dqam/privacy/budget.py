@@ -104,7 +104,7 @@ class Budget:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("A budget can not be copied: it would be spent twice.")
+        raise TypeError("A budget cannot be copied: it would be spent twice.")
 
     @property
     def epsilon(self) -> Fraction:

@@ -266,8 +266,8 @@ class Ledger:
                 raise InputError(_unknown(name))
             if epsilon < account.spent:
                 raise InputError(
-                    f"{_known_as(account, name)}: {spell(account.spent)} of epsilon is spent and can not be taken "
-                    f"back, so the total can not be {spell(epsilon)}; give at least {spell(account.spent)}."
+                    f"{_known_as(account, name)}: {spell(account.spent)} of epsilon is spent and cannot be taken "
+                    f"back, so the total cannot be {spell(epsilon)}; give at least {spell(account.spent)}."
                 )
             _note_total(connection, account.name, epsilon)
 
@@ -405,7 +405,7 @@ class Ledger:
                 Path(self._place).parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise InputError(
-                    f"The folder of the ledger {self._place} can not be made ({error.strerror}); choose another place."
+                    f"The folder of the ledger {self._place} cannot be made ({error.strerror}); choose another place."
                 ) from None
         with self._transaction(write=False, made=False) as connection:
             found = inspect(connection).has_table(VERSIONS.name)
@@ -560,7 +560,7 @@ class Ledger:
             if self._lite
             else "see that the server runs and that you may read and write there"
         )
-        return InputError(f"The ledger {self._place} can not be used ({reason}); {way_out}.")
+        return InputError(f"The ledger {self._place} cannot be used ({reason}); {way_out}.")
 
 
 def _folder() -> Path:
@@ -581,7 +581,7 @@ def _locate(where: str | os.PathLike[str]) -> URL:
             backend = url.drivername.partition("+")[0]
         except (SQLAlchemyError, ValueError):  # whose words may have the password
             raise InputError(
-                "The URL of the ledger can not be read; give a path, sqlite:///path, or "
+                "The URL of the ledger cannot be read; give a path, sqlite:///path, or "
                 "postgresql://user:password@host/database with special characters written as %40 for @."
             ) from None
         if backend in ("postgresql", "postgres"):
@@ -598,7 +598,7 @@ def _locate(where: str | os.PathLike[str]) -> URL:
     try:
         return URL.create("sqlite", database=str(Path(os.path.expanduser(text)).resolve()))
     except (OSError, ValueError) as error:
-        raise InputError(f"The ledger can not be at {text!r} ({error}); choose another place.") from None
+        raise InputError(f"The ledger cannot be at {text!r} ({error}); choose another place.") from None
 
 
 def _shown(url: URL) -> str:
@@ -672,7 +672,7 @@ def _epsilon(value: Number) -> Fraction:
 def _granted(
     account: Account | None, name: str, asked: Fraction, unit_name: str, given: Fraction | None
 ) -> tuple[Fraction, Fraction]:
-    """The total of a data set and what is left of it, or why `asked` can not be spent."""
+    """The total of a data set and what is left of it, or why `asked` cannot be spent."""
     if account is None:
         whole = left = given or asked
         if asked > left:
@@ -682,7 +682,7 @@ def _granted(
     if account.unit_name != unit_name:
         raise InputError(
             f"{shown} has a budget for the unit {account.unit_name!r}, which bounds nothing for the unit "
-            f"{unit_name!r}, so the two can not be added up; publish with the unit {account.unit_name!r}."
+            f"{unit_name!r}, so the two cannot be added up; publish with the unit {account.unit_name!r}."
         )
     if given is not None and given != whole:
         raise InputError(

@@ -44,7 +44,7 @@ def check_scale(scale: Fraction) -> None:
     """Refuse a scale whose noise would not fit 64 bits. Looks at no data."""
     if not 0 < scale <= WIDEST:
         raise InputError(
-            f"Noise of scale {float(min(scale, Fraction(10**300))):.3g} can not be added in 64 bits; "
+            f"Noise of scale {float(min(scale, Fraction(10**300))):.3g} cannot be added in 64 bits; "
             "ask with a larger epsilon, or for a smaller unit."
         )
 

@@ -104,7 +104,7 @@ def area(width: float, height: float) -> str:
 
 
 def ground(grid: Grid) -> tuple[float, float] | None:
-    """Width and height of the map in metres, at its middle; None where that can not be told."""
+    """Width and height of the map in metres, at its middle; None where that cannot be told."""
     width, height = grid.cell_metres[0] * grid.columns, grid.cell_metres[1] * grid.rows
     return (width, height) if 0 < width < math.inf and 0 < height < math.inf else None
 

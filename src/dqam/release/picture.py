@@ -118,7 +118,7 @@ def _labels(grid: Grid) -> list[str]:
 
 
 def _described(values: NDArray[np.float64], places: Snapped, grid: Grid, place: str) -> str:
-    """The picture for who can not see it."""
+    """The picture for who cannot see it."""
     best = int(np.argmax(values))
     west, south, east, north = places.cells[best]
     x, y = (west + east) / 2 / grid.columns, (south + north) / 2 / grid.rows

@@ -44,7 +44,7 @@ def open_release(path: str | os.PathLike[str]) -> Release:
     >>> import dqam
     >>> dqam.open("nowhere.nc")
     Traceback (most recent call last):
-    dqam.errors.InputError: nowhere.nc can not be read (No such file or directory); check the path.
+    dqam.errors.InputError: nowhere.nc cannot be read (No such file or directory); check the path.
     """
     path = Path(path)
     body = _unsealed(path)
@@ -67,7 +67,7 @@ def _unsealed(path: Path) -> bytes:
             raise InputError(f"{path.name} is not a release of dqam: it has {size:,} bytes.")
         content = path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path} can not be read ({error.strerror}); check the path.") from None
+        raise InputError(f"{path} cannot be read ({error.strerror}); check the path.") from None
     body, seal = content[:-SEAL_SIZE], content[-SEAL_SIZE:]
     if not seal.startswith(SEAL):
         raise InputError(f"{path.name} is not a release of dqam, or was cut or saved by another program.")

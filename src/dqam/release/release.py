@@ -40,7 +40,7 @@ MOST_BLOCKS = 1 << 20  # that a table of cells may have
 class Answer:
     """The estimated number of distinct trips through a rectangle, and from where to where the true one may be.
 
-    low and high are NaN where the mechanism can not tell.
+    low and high are NaN where the mechanism cannot tell.
     """
 
     value: float

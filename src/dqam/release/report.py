@@ -165,7 +165,7 @@ def _error(release: Release) -> str:
     if not doubted:
         return (
             f"<p><strong>The mechanism {plain(release.provenance.mechanism)} gives no intervals:</strong> how far an "
-            "answer may be off can not be told from this release. Small rectangles, with few trips, are usually the "
+            "answer may be off cannot be told from this release. Small rectangles, with few trips, are usually the "
             f"worst.</p>\n{asked}Given are medians.</p>\n" + table(header, rows)
         )
     return (
@@ -174,7 +174,7 @@ def _error(release: Release) -> str:
         + table([*header, "Half-width", "Relative to the answer"], rows)
         + _bars(bars)
         + "<p>The intervals cost no privacy: they come from drawing noise like that of this release again, and from "
-        f"what such a map can not tell, as which trips come back. They are no guarantee. {TRIALS}</p>\n"
+        f"what such a map cannot tell, as which trips come back. They are no guarantee. {TRIALS}</p>\n"
     )
 
 

@@ -340,7 +340,7 @@ def regrouped(pieces: Iterator[Trips], batch: int) -> Iterator[Trips]:
 
 
 def _read_only(trips: Trips) -> Trips:
-    """Views that can not be written to, as Arrow's memory can not: all batches of a source are alike."""
+    """Views that cannot be written to, as Arrow's memory cannot: all batches of a source are alike."""
     arrays = [None if values is None else values.view() for values in (trips.x, trips.y, trips.time)]
     for values in arrays:
         if values is not None:

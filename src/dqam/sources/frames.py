@@ -42,7 +42,7 @@ def open_object(thing: Any) -> tuple[Table, dict[str, str]]:
         if hasattr(thing, "__arrow_c_stream__"):  # Polars DataFrame, DuckDB relation...
             return ArrowTable(name, pa.table(thing)), hints
     raise InputError(
-        f"An object of type {name} can not be read; give a path, a pandas, GeoPandas, Polars or Arrow table, "
+        f"An object of type {name} cannot be read; give a path, a pandas, GeoPandas, Polars or Arrow table, "
         "MovingPandas trajectories or Trips."
     )
 

@@ -62,7 +62,7 @@ def translated(name: str, verdict: str | None = None) -> Iterator[None]:
         if verdict is not None:
             raise InputError(f"{name} {verdict}") from None
         reason = words.splitlines()[0][:160].rstrip(". ") if words else type(error).__name__
-        raise InputError(f"{name} can not be read ({reason}); check or write the file again.") from None
+        raise InputError(f"{name} cannot be read ({reason}); check or write the file again.") from None
 
 
 class Floors:
@@ -250,7 +250,7 @@ class CsvTable(Table):
             return InputError(
                 f"{where} is longer than {BLOCK >> 20} MiB; check that quotes are closed, or write shorter rows."
             )
-        return InputError(f"{self.name} can not be read as CSV ({words.splitlines()[0][:120]}); repair the file.")
+        return InputError(f"{self.name} cannot be read as CSV ({words.splitlines()[0][:120]}); repair the file.")
 
 
 @contextmanager

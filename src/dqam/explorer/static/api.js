@@ -102,4 +102,4 @@ async function show() {
   page.removeAttribute("aria-busy");
 }
 
-show().catch((error) => page.replaceChildren(make("p", { className: "problem" }, `The description can not be read: ${error.message}`)));
+show().catch((error) => page.replaceChildren(make("p", { className: "problem" }, `The description cannot be read: ${error.message}`)));
