@@ -110,7 +110,7 @@ def test_the_ledger_is_shown(trips: Path, tmp_path: Path, ledger: Path) -> None:
     assert publish(trips, tmp_path / "two.nc", ledger, "--dataset", "buses").returncode == 2
     renamed = publish(trips, tmp_path / "two.nc", ledger, "--dataset", "buses", "--unit", "person")
     assert renamed.returncode == 3
-    assert "--dataset 'taxis [1]', or say --sure" in " ".join(renamed.stderr.split())
+    assert "(--dataset 'taxis [1]'), or add --sure" in " ".join(renamed.stderr.split())
     people = publish(trips, tmp_path / "two.nc", ledger, "--dataset", "buses", "--unit", "person", "--sure")
     assert people.returncode == 0
 
@@ -142,7 +142,7 @@ def test_a_release_is_not_replaced_by_chance(trips: Path, tmp_path: Path, ledger
     ("more", "words"),
     [
         (["--epsilon", "0"], "such as 1 or 0.1; got 0."),
-        (["--epsilon", "11"], "insist with sure=True (--sure)"),
+        (["--epsilon", "11"], "publish anyway with sure=True (--sure)"),
         (["--bounds", "-30.06", "-29.94", "44.96", "45.04"], "Did you mean -30.06 44.96 -29.94 45.04?"),
         (["-o", "map.csv"], "ends with .nc"),
         (["--epsilon", "x"], "above 0, such as 1 or 0.1; got 'x'"),
@@ -174,7 +174,7 @@ def test_what_begins_is_said(trips: Path, tmp_path: Path, ledger: Path) -> None:
     refused = publish(trips, tmp_path / "three.nc", ledger, "--dataset", "copy")
     assert (refused.returncode, "new data set" in refused.stderr) == (3, False)  # as nothing was recorded
     copied = publish(trips, tmp_path / "three.nc", ledger, "--dataset", "copy", "--sure")
-    assert "copy is a new data set in the ledger, beside city." in " ".join(copied.stderr.split())
+    assert "copy is a new data set in the ledger, alongside city." in " ".join(copied.stderr.split())
 
 
 def test_a_large_epsilon_is_remarked_upon(trips: Path, tmp_path: Path, ledger: Path) -> None:

@@ -8,4 +8,4 @@ class InputError(ValueError):
 
 
 class LedgerWarning(UserWarning):
-    """A ledger, or a data set in it, is new: perhaps a slip that gives trips a second budget."""
+    """A ledger, or a data set in it, is new; this may be a mistake that gives trips a second budget."""

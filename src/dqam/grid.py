@@ -182,9 +182,9 @@ def _spell(bounds: tuple[float, ...]) -> str:
 
 
 def check_order(bounds: Bounds, crs: str) -> None:
-    """An `InputError` for bounds of a huge area that would be those of a city if they were west, east, south, north.
+    """Raise an `InputError` for bounds of a huge area that would be a city's if read as west, east, south, north.
 
-    Grids do not check this themselves, so that whoever is sure can have such a grid.
+    Grids do not check this themselves, so that anyone who is sure can have such a grid.
     """
     west, south, east, north = bounds
     if not (west < south and east < north) or (is_degrees(crs) and east < -90):
@@ -192,5 +192,5 @@ def check_order(bounds: Bounds, crs: str) -> None:
     if (south - west) * (north - east) < (east - west) * (north - south) / 1000:
         raise InputError(
             f"Bounds are west south east north; {_spell(bounds)} look like west east south north. "
-            f"Did you mean {_spell((west, east, south, north))}? If not, say that you are sure."
+            f"Did you mean {_spell((west, east, south, north))}? If not, confirm with sure=True (--sure)."
         )

@@ -1,9 +1,9 @@
-"""From trips to a release: what is public is decided, the budget is recorded as spent, and only then noise is drawn.
+"""From trips to a release: public choices are made, the budget is recorded as spent, and only then noise is drawn.
 
-What can fail for reasons that are public, or because a file cannot be read at all, fails before anything is spent.
-After that the budget is gone, whatever happens: a crash never lets more be published than is recorded. No single trip
-decides whether there is a release: rows that cannot be used are left out one by one, and that there is hardly anything
-on the map is found by a private look, which is paid for.
+Whatever can fail for public reasons, or because a file cannot be read at all, fails before anything is spent. After
+that the budget is gone, whatever happens: a crash never lets more be published than is recorded. No single trip decides
+whether there is a release: rows that cannot be used are left out one by one, and a private look, which is paid for,
+finds out whether there is hardly anything on the map.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ LONGEST = 200  # characters of a title
 TITLE = "Distinct trips on a map"
 MEMORY = 4 << 30
 ENGINES = ("local", "duckdb", "spark")
-LARGE, HUGE = 4, 10  # epsilons that are remarked upon, and that the custodian has to be sure of
+LARGE, HUGE = 4, 10  # epsilons above these get a remark, and need `sure`
 LIBRARIES = ("dqam", "numpy", "numba", "opendp", "pyproj")
 
 
@@ -79,7 +79,7 @@ def publish(
     """Spend `epsilon` of a data set's budget and make a release that anyone may have.
 
     trips      what `dqam.read` gives or takes: a file, a data frame, MovingPandas trajectories; or Spark's data frame.
-               Rows that cannot be used are left out, each by itself
+               Rows that cannot be used are left out one by one
     grid       where the map is: public, never taken from the trips
     epsilon    privacy budget of this publication, smaller is more private: 1, "0.1", Fraction(1, 3)
     mechanism  a name of `dqam.mechanisms.MECHANISMS`; "flux" also tells how far its answers may be off
@@ -96,13 +96,13 @@ def publish(
     engine     "local" has all trips in memory; "duckdb" sorts points on disk; "spark" has a cluster count
     memory     bytes, about, that "duckdb" may take
     progress   whether to show how far reading and scans are, in a terminal or a notebook
-    sure       publish although something looks like a slip: an epsilon above 10, bounds that seem to be in another
+    sure       publish even if something looks like a mistake: an epsilon above 10, bounds that seem to be in the wrong
                order, points without trip ids, trips that were published under another name, or a map on which a first,
                private look finds hardly anything
 
-    The budget is recorded as spent before noise is drawn, and stays so whatever happens then. More than is left is
-    refused with a `dqam.privacy.budget.BudgetError`, and nothing is spent. Where the first look finds hardly anything a
-    `EmptyMapError` is raised, and only what that look cost is spent. Nothing else that the trips hold stops a
+    The budget is recorded as spent before noise is drawn, and stays spent whatever happens then. A request for more
+    than is left raises a `dqam.privacy.budget.BudgetError`, and nothing is spent. If the first look finds hardly
+    anything, an `EmptyMapError` is raised, and only what that look cost is spent. Nothing else in the trips stops a
     publication.
 
     >>> import dqam
@@ -144,13 +144,13 @@ def carry_out(
     sure: bool = False,
     charged: Callable[[Spent], None] = lambda spent: None,
 ) -> tuple[Release, Spent]:
-    """The release that was planned, and what was charged for it; `charged` is told as soon as it was."""
+    """The planned release, and what was charged for it; `charged` is called as soon as the charge is recorded."""
     source = source_of(trips, engine)
     plan.check(source, sure)
     ledger.check(name, plan.epsilon, plan.unit, total)
     keep, noise = Keep.of(plan.unit, OpenDPNoise().generator()), OpenDPNoise()
     with records_of(plan, source, keep, engine, memory, progress, ledger.sketch_key) as records:
-        with stopping.later():  # so that whoever is stopped knows whether it was charged
+        with stopping.later():  # so that a stop always knows whether it was charged
             spent = ledger.spend(
                 name, plan.epsilon, plan.unit, plan.mechanism, str(plan.grid), total, sketch=records.sketch, sure=sure
             )
@@ -164,14 +164,14 @@ def carry_out(
 
 
 def begun(spent: Spent, ledger: Ledger) -> list[str]:
-    """What to say where a name or a ledger is new, as that may be a slip that gives trips a second budget."""
+    """Notes for a new name or a new ledger, which may be a mistake that gives trips a second budget."""
     if spent.new_ledger:
         return [f"The ledger {ledger.place} is new. If there was another before, stop and restore it."]
     if not spent.new_data_set or not spent.others:
         return []
     others = ", ".join(spent.others[:5]) + (", ..." if len(spent.others) > 5 else "")
     return [
-        f"{spent.data_set} is a new data set in the ledger, beside {others}. If these trips were published under "
+        f"{spent.data_set} is a new data set in the ledger, alongside {others}. If these trips were published under "
         "another name, use that name from now on: what was spent under both adds up."
     ]
 
@@ -195,7 +195,7 @@ def records_of(
     progress: Progress = quiet,
     sketch_key: str | None = None,
 ) -> Iterator[AnyRecords]:
-    """What is kept of the trips, where they are; with a sketch of all of them, if there is a key for it."""
+    """The trips that are kept, wherever they are stored; with a sketch of all trips if there is a key for it."""
     if keep.unit != plan.unit:
         raise InputError(f"Trips are kept for the unit {keep.unit}, and the plan is for {plan.unit}.")
     if engine not in ENGINES:
@@ -305,24 +305,24 @@ class Plan:
         return cls(grid, parse_epsilon(epsilon), mechanism, whose, cells, in_words, silence, title)
 
     def check(self, source: Source, sure: bool = False) -> None:
-        """An `InputError` where columns are missing or, unless the custodian is `sure`, where something looks like a
-        slip. Looks at no row."""
+        """Raise an `InputError` if columns are missing or, unless the custodian is `sure`, if something looks like a
+        mistake. Looks at no row."""
         if self.unit.name == "person" and not source.has_persons:
             raise unknown("person")
         if self.gap is not None and math.isfinite(self.gap.seconds) and not source.has_times:
-            raise InputError("A gap in seconds needs points with a time, and these have none; give it in metres.")
+            raise InputError("A gap in seconds needs points with a time, and these have none; give the gap in metres.")
         if sure:
             return
         check_order(self.grid.bounds, self.grid.crs)
         if self.epsilon > HUGE:
             raise InputError(
-                f"{remark(self.epsilon)} Give a smaller one (1 is common), or insist with sure=True (--sure)."
+                f"{remark(self.epsilon)} Give a smaller one (1 is common), or publish anyway with sure=True (--sure)."
             )
         if source.person_is_trip:
             raise InputError(
                 f"{source.name} has no trip ids: all points of a {source.roles['person']} would be one trip. Name the "
-                "column that has them, columns={'trip': ...} (--column trip=NAME), or insist with sure=True (--sure). "
-                "If every row is a whole trip, leave the time out, columns={'time': ''} (--column time=)."
+                "column that has them, columns={'trip': ...} (--column trip=NAME); or, if every row is a whole trip, "
+                "leave out the time, columns={'time': ''} (--column time=); or publish anyway with sure=True (--sure)."
             )
 
     def release(self, curator: Curator, publication: str, salt: str = "", row_is_trip: bool = False) -> Release:
@@ -357,7 +357,7 @@ class Plan:
 
 
 def remark(epsilon: Fraction) -> str:
-    """What a large epsilon leaves of the promise.
+    """What the promise still means at a large epsilon.
 
     >>> remark(Fraction(5))
     'Epsilon 5 is large: someone who is 50 % sure that a trip is in the data can become 99.3 % sure.'

@@ -26,7 +26,7 @@ def test_overspending_by_one_part_in_a_trillion_is_refused() -> None:
     budget = Budget(1, "city")
     budget.spend("0.25")
     left = Fraction(3, 4)
-    with pytest.raises(BudgetError, match=r"city: 0.75000000000075 of epsilon was asked and 0.75 of 1 is left"):
+    with pytest.raises(BudgetError, match=r"city: epsilon 0.75000000000075 was requested and 0.75 of 1 is left"):
         budget.spend(left * (1 + Fraction(1, 10**12)))
     assert budget.left == left
     budget.spend(left)

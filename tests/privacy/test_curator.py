@@ -50,7 +50,7 @@ def test_the_budget_is_charged_before_the_data_is_looked_at(looks: list[str]) ->
         lambda: curator.select(LengthQuantile.on(GRID, Fraction(1, 2)), budget, 0.5),
         lambda: curator.partition(PrivTree(), budget, 0.5),
     ):
-        with pytest.raises(BudgetError, match="0.5 of epsilon was asked and 0.25 of 1 is left"):
+        with pytest.raises(BudgetError, match="epsilon 0.5 was requested and 0.25 of 1 is left"):
             ask()
     assert looks == ["of"]
     assert curator.spent == Fraction(3, 4)

@@ -286,7 +286,7 @@ def test_a_renamed_copy_has_no_budget_of_its_own(tmp_path: Path, ledger: Ledger)
     with pytest.raises(BudgetError, match="person"):
         publish(city, grid, 1, unit="person", dataset="people", ledger=ledger)
     assert [account.name for account in ledger.history()] == ["city"]
-    with pytest.warns(LedgerWarning, match="other is a new data set in the ledger, beside city"):
+    with pytest.warns(LedgerWarning, match="other is a new data set in the ledger, alongside city"):
         publish(city, grid, 1, dataset="other", ledger=ledger, sure=True)
     (trips,) = cities.city_trips(2_000, 1)  # other trips with the same numbers for ids
     publish(trips, grid, 1, dataset="april", ledger=ledger)
@@ -318,7 +318,7 @@ def test_a_stop_says_whether_this_run_was_charged(
         cli.main()
     assert left.value.code == 130
     words = " ".join(capsys.readouterr().err.split())
-    assert ("epsilon 1 was charged to city and stays spent" in words) == paid
+    assert ("Epsilon 1 was charged to city and stays spent" in words) == paid
     assert ("nothing was charged" in words) != paid
     assert ("is new" in words) == paid
     assert [account.spent for account in Ledger.open(tmp_path / "ledger.db").history()] == ([1] if paid else [])

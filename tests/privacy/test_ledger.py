@@ -127,7 +127,7 @@ def test_a_release_is_saved_once(ledger: Ledger) -> None:
 def test_ten_tenths_are_one_and_the_eleventh_is_refused(ledger: Ledger) -> None:
     for _ in range(10):
         spend(ledger, "porto", 0.1, 1)
-    with pytest.raises(BudgetError, match="0.1 of epsilon was asked and 0 of 1 is left"):
+    with pytest.raises(BudgetError, match="epsilon 0.1 was requested and 0 of 1 is left"):
         spend(ledger, "porto", 0.1)
     with pytest.raises(BudgetError):
         spend(ledger, "porto", Fraction(1, 10**90))
@@ -144,7 +144,7 @@ def test_an_unknown_data_set_gets_this_epsilon_as_its_total(ledger: Ledger) -> N
 
 def test_totals_never_go_below_what_is_spent(ledger: Ledger) -> None:
     spend(ledger, "porto", 0.5, 2)
-    with pytest.raises(InputError, match="porto: 0.5 of epsilon is spent .* cannot be 0.4; give at least 0.5"):
+    with pytest.raises(InputError, match="porto: epsilon 0.5 is spent .* cannot be 0.4; give at least 0.5"):
         ledger.set_total("porto", 0.4)
     for total in (1, 0.5, 0.6):
         ledger.set_total("porto", total)
@@ -163,7 +163,7 @@ def test_refusals(ledger: Ledger) -> None:
     with pytest.raises(BudgetError) as refused:
         spend(ledger, "my town", 0.7)
     assert str(refused.value) == (
-        "my town: 0.7 of epsilon was asked and 2/3 of 1 is left; ask for less, or raise the total with "
+        "my town: epsilon 0.7 was requested and 2/3 of 1 is left; ask for less, or raise the total with "
         "`dqam ledger total 'my town' EPSILON`, which weakens the promise made to the people in the data."
     )
     with pytest.raises(InputError, match="total of 1 in the ledger and 2 was given; .*`dqam ledger total 'my town' 2`"):
@@ -251,7 +251,7 @@ def test_names_that_look_alike_are_one(tmp_path: Path, name: str, alike: str) ->
 def test_a_name_that_only_looks_like_another_is_told(ledger: Ledger) -> None:
     spend(ledger, "taxis", 1)
     with pytest.raises(
-        BudgetError, match=r"^taxis \(which 'ta\u0445is' looks like\): 1 .*`dqam ledger total taxis EPSILON`"
+        BudgetError, match=r"^taxis \(which 'ta\u0445is' looks like\): epsilon 1 .*`dqam ledger total taxis EPSILON`"
     ):
         spend(ledger, "ta\u0445is", 1)
 
@@ -437,7 +437,7 @@ def test_what_ended_early_is_settled_once(where: str, ledger: Ledger) -> None:
     spent = spend(ledger, "taxis", 1, 2)
     ledger.settle(spent.id, Fraction(1, 20))
     for used in (Fraction(1, 20), Fraction(1, 30), Fraction(1)):
-        with pytest.raises(InputError, match=f"{spent.id} was settled before, at 0.05"):
+        with pytest.raises(InputError, match=f"{spent.id} was already settled, at 0.05"):
             ledger.settle(spent.id, used)
     with pytest.raises(InputError, match="ended early, so it has no release"):
         ledger.saved(spent.id)
@@ -453,8 +453,8 @@ def test_what_can_not_be_settled(ledger: Ledger) -> None:
     spent, saved = spend(ledger, "taxis", 1, 2), spend(ledger, "taxis", 1)
     ledger.saved(saved.id)
     for id, used, words in (
-        (saved.id, "0.5", "was saved, so all of its 1 is spent"),
-        (spent.id, "1.5", "was charged 1 and cannot have used 1.5"),
+        (saved.id, "0.5", "was saved, so all of its epsilon 1 is spent"),
+        (spent.id, "1.5", "was charged epsilon 1 and cannot have used 1.5"),
         (spent.id, "0", "above 0"),
         (spent.id, "-1", "above 0"),
         ("nothing", "0.5", "has no publication 'nothing'"),
@@ -995,7 +995,7 @@ def test_a_total_is_raised_only_if_the_custodian_is_sure(tmp_path: Path, monkeyp
     refused = run("ledger", "--ledger", where, "total", "TAXIS", "0.7")
     assert refused.returncode == 2
     assert " ".join(refused.stderr.split()) == (
-        "Error: Raising the total of taxis from 0.5 to 0.7 weakens the promise made to the people in the data; say "
+        "Error: Raising the total of taxis from 0.5 to 0.7 weakens the promise made to the people in the data; add "
         "--sure if that is what you want."
     )
     assert account(ledger, "taxis").total == Fraction(1, 2)

@@ -185,7 +185,9 @@ def test_other_geometries(tmp_path: Path) -> None:
         to(tmp_path / "a", frame.to_parquet),
         to(tmp_path / "b", lambda f: wkt(frame).to_csv(f, index=False)),
     ):
-        refused(thing, "row 5 is a MultiLineString where a LineString was expected", "one LineString a trip", batch=64)
+        refused(
+            thing, "row 5 is a MultiLineString where a LineString was expected", "one LineString per trip", batch=64
+        )
     points = geo_points()
     points.loc[2, "geometry"] = shapely.LineString([(0, 0), (1, 1)])
     refused(points, "row 3 is a LineString where a Point was expected")

@@ -79,7 +79,7 @@ LEDGER = click.option(
 @click.option(
     "--sure",
     is_flag=True,
-    help="Publish although something looks like a slip: an epsilon above 10, bounds in another order, no trip ids, "
+    help="Publish even if something looks like a mistake: an epsilon above 10, bounds in the wrong order, no trip ids, "
     "trips that were published under another name, or hardly anything on the map.",
 )
 @json_option
@@ -143,7 +143,7 @@ def publish(
     terminal.STOPPED = "Stopped; no file is half-written, and nothing was charged."
 
     def charged(spent: Spent) -> None:
-        paid = f"epsilon {spell(spent.epsilon)} was charged to {spent.data_set} and stays spent"
+        paid = f"Epsilon {spell(spent.epsilon)} was charged to {spent.data_set} and stays spent"
         terminal.STOPPED = f"Stopped; no file is half-written. {paid}: see `dqam ledger`."
         for note in begun(spent, book):
             words.print(note, markup=False, soft_wrap=True)
@@ -155,8 +155,8 @@ def publish(
         )  # fmt: skip
     except SameTripsError as error:
         raise SameTripsError(
-            f"{error.found}. Publish under that name, --dataset {shlex.quote(error.other)}, or say --sure if they are "
-            "other trips."
+            f"{error.found}. Publish under that name (--dataset {shlex.quote(error.other)}), or add --sure if they are "
+            "different trips."
         ) from None
     output = _saved(release, output, overwrite)
     book.saved(spent.id)
@@ -333,10 +333,10 @@ def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
 @ledger.command()
 @click.argument("name")
 @click.argument("epsilon")
-@click.option("--sure", is_flag=True, help="Raise the total without being asked.")
+@click.option("--sure", is_flag=True, help="Raise the total without asking for confirmation.")
 @click.pass_obj
 def total(book: Any, name: str, epsilon: str, sure: bool) -> None:
-    """Set what may be spent in all on the data set NAME. The change stays on record, and raising asks first."""
+    """Set the total epsilon of the data set NAME. The change stays on record; a higher total must be confirmed."""
     (account,) = book.history(name)
     new = parse_epsilon(epsilon)
     if new > account.total and not sure:
@@ -345,7 +345,7 @@ def total(book: Any, name: str, epsilon: str, sure: bool) -> None:
             "to the people in the data"
         )
         if not sys.stdin.isatty():
-            raise InputError(f"{weaker}; say --sure if that is what you want.")
+            raise InputError(f"{weaker}; add --sure if that is what you want.")
         if not click.confirm(f"{weaker}. Raise it?", err=True):
             raise InputError(f"The total of {account.name} stays {spell(account.total)}.")
     book.set_total(name, new)

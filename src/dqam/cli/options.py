@@ -52,8 +52,8 @@ TRIPS_AND_GRID: tuple[Option, ...] = (
     click.option(
         "--on-error",
         type=click.Choice(["fail", "drop"]),
-        help="What to do with rows that cannot be used, such as points off the earth. By default `publish` drops them, "
-        "so that no row decides whether there is a release, and other commands fail.",
+        help="What to do with rows that cannot be used, such as points with invalid coordinates. By default `publish` "
+        "drops them, so that no row decides whether there is a release; other commands fail.",
     ),
     click.option("--source-crs", help="CRS of the file's coordinates, if it does not say so itself."),
     click.option("--swap-axes", is_flag=True, help="The file has latitude and longitude exchanged."),
@@ -65,7 +65,7 @@ TRIPS_AND_GRID: tuple[Option, ...] = (
 )
 
 
-SURE = click.option("--sure", is_flag=True, help="Take the bounds as they are, though they look misordered.")
+SURE = click.option("--sure", is_flag=True, help="Accept the bounds even if they look misordered.")
 OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace the output if there is one.")
 
 
@@ -88,7 +88,7 @@ def seed_option(about: str) -> Option:
 
 
 def reads_trips(command: Command) -> Command:
-    """FILE, how to read it and the grid to lay it on; the command gets `source`, `grid` and `gap`, and has `--sure`."""
+    """Add FILE, how to read it and the grid; the command gets `source`, `grid` and `gap`, and must have `--sure`."""
 
     @wraps(command)
     def run(

@@ -120,13 +120,13 @@ class NamesTheAudited(click.Command):
 @click.option(
     "--runs",
     type=int,
-    help="Runs on each of two neighbouring data sets; as in docs/promise.md if not given, 10,000 for your own.",
+    help="Runs on each of two neighbouring data sets. Default: as in docs/promise.md; 10,000 for your own mechanism.",
 )
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the bound, for all pairs together.")
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="Confidence level for all pairs.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--figure", type=PATH, help="Save a chart of the bounds.")
-@click.option("--pairs", type=click.IntRange(min=1), default=5_000, show_default=True, help="Pairs of `neighbours`.")
-@click.option("--spark", is_flag=True, help="Have `neighbours` read by Spark too, which is slow.")
+@click.option("--pairs", type=click.IntRange(min=1), default=5_000, show_default=True, help="Pairs for `neighbours`.")
+@click.option("--spark", is_flag=True, help="Also run `neighbours` with Spark, which is slow.")
 @json_option
 def audit(
     mechanisms: tuple[str, ...],
@@ -139,24 +139,25 @@ def audit(
     spark: bool,
     as_json: bool,
 ) -> None:
-    """Measure a lower bound on the epsilon of a MECHANISM, on neighbouring data chosen to hurt.
+    """Measure a lower bound on the epsilon of a MECHANISM, on adversarial pairs of neighbouring data sets.
 
-    What is audited is the way from walks on a grid to answers, with noise from a seed. A bound above the claim proves a
-    fault: the exit code is then 1. With `all` those that are broken on purpose (fault-... and dqam-printed) have to be
-    caught, and it is 1 if one is not; `questions` stands for the single questions and their halves. fault-half-NAME is
-    NAME with half its noise. Mechanisms are audited with rounds and trees forced, as they would spread the few trips of
-    an audit evenly, and with all that the curator told them.
+    The audit covers the steps from walks on a grid to answers, with noise from a seed. A bound above the claim proves a
+    fault; the exit code is then 1. With `all` and `questions`, mechanisms that are broken on purpose (fault-... and
+    dqam-printed) must be caught; the exit code is 1 if one is not. `questions` stands for all single questions, each
+    with its noise and with half of it. fault-half-NAME is NAME with half its noise. Mechanisms are audited with rounds
+    and trees forced, because they would otherwise spread the few trips of an audit evenly. Everything that the curator
+    told them is audited too.
 
     \b
       dqam audit privtree --epsilon 0.5
       dqam audit questions                        every single question, with its noise and with half of it
-      dqam audit all --figure audit.png           everything, and the faults that must be caught
+      dqam audit all --figure audit.png           everything, including faults that must be caught
       dqam audit mymodule:mechanism --epsilon 2   your own f(trips, rng) -> outcome
       dqam audit neighbours --pairs 5000          from file to measurement, exactly: see below
 
-    `neighbours` samples nothing. It writes pairs of files that differ in all rows of one trip or person, chosen at
-    random to hurt, reads them in every format with every engine, and compares the exact vector of every question with
-    the sensitivity that was charged. A pair that differs by more, or of which one side only is refused, is a fault.
+    `neighbours` samples no noise. It writes pairs of files that differ in all rows of one trip or person, with random
+    adversarial rows, reads them in every format with every engine, and compares the exact vector of every question with
+    the sensitivity that was charged. It is a fault if a pair differs by more, or if only one side is refused.
 
     \b
     Known: {known}
@@ -222,7 +223,7 @@ def audit(
 
 
 def _audit_neighbours(pairs: int, seed: int, spark: bool, as_json: bool) -> None:
-    """Compare neighbouring files, and show how many were compared."""
+    """Compare neighbouring files, and show how many pairs were compared and what was found."""
     from dqam.evaluate.neighbours import run_pairs
 
     engines = ("local", "duckdb", "spark") if spark else ("local", "duckdb")

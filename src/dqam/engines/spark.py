@@ -147,7 +147,7 @@ class Spark:
         self._check(found)
         unknown_rows = self._rows - found.rows
         if unknown_rows and self._source.on_error == "fail":
-            raise InputError(f"The data frame: {unknown_rows:,} rows have no id of their trip; repair them.")
+            raise InputError(f"The data frame: {unknown_rows:,} rows have no trip id; repair them.")
         if found.sketch is not None:
             self.sketch = Sketch.from_bytes(found.sketch)
         if self._scans == 1:

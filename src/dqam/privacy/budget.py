@@ -122,7 +122,7 @@ class Budget:
         with self._lock:
             if asked > self.left:
                 raise BudgetError(
-                    f"{self.name}: {spell(asked)} of epsilon was asked and {spell(self.left)} of "
+                    f"{self.name}: epsilon {spell(asked)} was requested and {spell(self.left)} of "
                     f"{spell(self.epsilon)} is left; ask for less."
                 )
             self._spent += asked

@@ -266,7 +266,7 @@ class Ledger:
                 raise InputError(_unknown(name))
             if epsilon < account.spent:
                 raise InputError(
-                    f"{_known_as(account, name)}: {spell(account.spent)} of epsilon is spent and cannot be taken "
+                    f"{_known_as(account, name)}: epsilon {spell(account.spent)} is spent and cannot be taken "
                     f"back, so the total cannot be {spell(epsilon)}; give at least {spell(account.spent)}."
                 )
             _note_total(connection, account.name, epsilon)
@@ -370,12 +370,15 @@ class Ledger:
         with self._transaction() as connection:
             publication = self._publication(connection, id)
             if publication.release is not None:
-                raise InputError(f"Publication {id} was saved, so all of its {spell(publication.epsilon)} is spent.")
+                raise InputError(
+                    f"Publication {id} was saved, so all of its epsilon {spell(publication.epsilon)} is spent."
+                )
             if publication.settled is not None:
-                raise InputError(f"Publication {id} was settled before, at {spell(publication.settled)}.")
+                raise InputError(f"Publication {id} was already settled, at {spell(publication.settled)}.")
             if spent > publication.epsilon:
                 raise InputError(
-                    f"Publication {id} was charged {spell(publication.epsilon)} and cannot have used {spell(spent)}."
+                    f"Publication {id} was charged epsilon {spell(publication.epsilon)} and cannot have used "
+                    f"{spell(spent)}."
                 )
             connection.execute(update(PUBLICATIONS).where(PUBLICATIONS.c.id == id).values(settled=str(spent)))
 
@@ -692,7 +695,7 @@ def _granted(
     if asked > left:
         less = "ask for less, or raise" if left else "all of it is spent: raise"
         raise BudgetError(
-            f"{shown}: {spell(asked)} of epsilon was asked and {spell(left)} of {spell(whole)} is left; {less} "
+            f"{shown}: epsilon {spell(asked)} was requested and {spell(left)} of {spell(whole)} is left; {less} "
             f"the total with `{_command(account.name)}`, which weakens the promise made to the people in the data."
         )
     return whole, left

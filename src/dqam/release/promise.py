@@ -64,14 +64,14 @@ def promise(release: Release) -> str:
         f"however much they compute, learns almost the same as if {what} had never been recorded.</p>\n"
         f"<p>&ldquo;Almost&rdquo; is what ε (epsilon) measures. At ε&nbsp;=&nbsp;{decimal(provenance.epsilon)} the "
         f"odds that {what} is in the data change by a factor of at most e<sup>ε</sup> ≈ {_factor(epsilon)}, up "
-        f"or down. Who thought it as likely as not, 50&nbsp;%, can be at most {most} sure afterwards, if what they "
-        "think of all others does not hang on it:</p>\n"
+        f"or down. Someone who thought it as likely as not, 50&nbsp;%, can be at most {most} sure afterwards, if their "
+        "beliefs about all others do not depend on it:</p>\n"
         + table(("How sure before", "Afterwards at least", "Afterwards at most"), rows)
         + weak
         + "<h3>In exact words</h3>\n"
         f"<p>Two data sets are neighbours if {plain(provenance.neighbours.value)}. No outcome is more than "
         f"e<sup>ε</sup> times as likely from a data set as from any neighbour of it{_failure(provenance)} "
-        "The number of trips is not taken as known: it, too, was asked with noise.</p>\n"
+        "The number of trips is not assumed to be known: it, too, was measured with noise.</p>\n"
         "<h3>Who is hidden</h3>\n"
         + (_hidden_trip(provenance) if by_trip else _hidden_person(provenance))
         + "<h3>What was public, and never taken from the data</h3>\n"
@@ -83,10 +83,10 @@ def promise(release: Release) -> str:
 
 
 def _failure(provenance: Provenance) -> str:
-    """Whether there is a δ: only the noise of DAWA's buckets, which nobody sees, can be cut to fit 64 bits."""
+    """Whether there is a δ: only the noise of DAWA's buckets, which nobody sees, can be clamped to 64 bits."""
     if any(entry.name == "l1 buckets" for entry in provenance.ledger):
         return (
-            ", but for a chance below 10<sup>-47</sup> that noise of the buckets does not fit 64 bits. This is "
+            ", except with a chance below 10<sup>-47</sup> that the noise of the buckets does not fit 64 bits. This is "
             "(ε,&nbsp;δ)-differential privacy with δ&nbsp;&lt;&nbsp;10<sup>-47</sup>."
         )
     return ". This is ε-differential privacy, without a δ."
@@ -118,14 +118,14 @@ def _hidden_trip(provenance: Provenance) -> str:
         whole = count * provenance.epsilon
         rows.append((f"{count} trips", decimal(whole), _sure(0.5, float(whole))[1]))
     unit = (
-        "The unit is <strong>one row</strong> of the custodian's data, which had no trip ids: every row was taken for "
-        "a trip. A trip that stood in several rows is several trips here."
+        "The unit is <strong>one row</strong> of the custodian's data, which had no trip ids: every row was treated "
+        "as a trip. A trip that was in several rows counts as several trips here."
         if provenance.row_is_trip
-        else "The unit is <strong>one trip</strong>, all rows with one trip id in the custodian's data."
+        else "The unit is <strong>one trip</strong>: all rows with one trip id in the custodian's data."
     )
     return (
-        f"<p>{unit} The release hides whether any one trip is in the data. Where a trip went, to someone who knows "
-        "that it is in the data, it hides with 2&nbsp;ε: one trip goes, and another comes.</p>\n"
+        f"<p>{unit} The release hides whether any one trip is in the data. From someone who knows that a trip is "
+        "in the data, it hides where the trip went with 2&nbsp;ε: one trip is removed, and another added.</p>\n"
         "<p>It does not hide a person as well as that: <em>k</em> trips together are hidden with <em>k</em>&nbsp;ε "
         "only. For someone who goes the same way every day, count all these trips.</p>\n"
         + table(("A person with", "ε for all of them", "50&nbsp;% sure before, afterwards at most"), rows)
@@ -140,7 +140,7 @@ def _hidden_person(provenance: Provenance) -> str:
         "all others were left out before anything was asked. So a person with many more trips is hidden with the whole "
         "of this promise, too. All counts are of the trips kept: where people made more, the map says less than there "
         "were.</p>\n"
-        "<p>Who is one person, the custodian's data say. Someone with two accounts is two persons there, and hidden "
+        "<p>The custodian's data say who is one person. Someone with two accounts is two persons there, and hidden "
         "with 2&nbsp;ε.</p>\n"
     )
 
@@ -164,11 +164,13 @@ def _not_promised(whom: str) -> list[str]:
         "That nothing is learned about crowds: that is what the map is for. What it shows of a neighbourhood may say "
         "something about all who live there, in the data or not.",
         f'That the numbers are right. Noise hides {whom}, and it moves <a href="#error">the answers</a>.',
-        "Anything about other publications. What is published of the same data adds up: to who has two releases with ε "
-        "each they are one with 2&nbsp;ε. The custodian's ledger keeps count; this page knows of this release alone.",
+        "Anything about other publications. What is published of the same data adds up: to someone who has two "
+        "releases with ε each, they are one with 2&nbsp;ε. The custodian's ledger keeps count; this page knows only of "
+        "this release.",
         "Anything about what can be seen beside the release: how long the computation took and how much memory it "
-        "used, the custodian's messages, logs, ledger, temporary files, backups and staff. The raw trips need guarding "
-        "as before. That this release exists is part of the promise: no single row could have stopped it.",
+        "used, the custodian's messages, logs, ledger, temporary files, backups and staff. The raw trips must be "
+        "protected as before. The existence of this release is part of the promise: no single row could have stopped "
+        "it.",
         "Who made the file. Its seal shows that it is as it was saved, and is no signature.",
     ]
 

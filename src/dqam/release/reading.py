@@ -90,7 +90,7 @@ def _facts(file: h5py.File) -> dict[str, Any]:
     if not all(isinstance(facts[name], str) for name in TEXTS) or any(
         type(facts[name]) is not bool for name in ("private", "row_is_trip")
     ):
-        raise InputError("a text of it is no text, or it does not say whether it is private, or what a trip is.")
+        raise InputError("one of its texts is not text, or it does not say whether it is private, or what a trip is.")
     return dict(facts)
 
 

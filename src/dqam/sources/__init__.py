@@ -198,18 +198,18 @@ class Source:
             return []
         if self.person_is_trip:
             notes.append(
-                f"{self.name} has no trip ids: all points of a {columns.person} are one trip. Name the trips, "
-                "--column trip=NAME, if a column has them."
+                f"{self.name} has no trip ids: all points of a {columns.person} are one trip. If a column has "
+                "trip ids, name it: --column trip=NAME."
             )
         if self.row_is_trip:
             notes.append(
-                f"{self.name} has no trip ids: every row is a trip. Name the trips, --column trip=NAME, if a column "
-                "has them."
+                f"{self.name} has no trip ids: every row is a trip. If a column has trip ids, name it: "
+                "--column trip=NAME."
             )
         if columns.lon and not columns.time:
             notes.append(
-                f"{self.name} has no time: points of a trip are taken in the order of the rows. Name the time, "
-                "--column time=NAME, if a column has it."
+                f"{self.name} has no time: points of a trip are taken in the order of the rows. If a column has "
+                "the time, name it: --column time=NAME."
             )
         return notes
 

@@ -122,7 +122,7 @@ def describe(array: pa.Array, name: str, wanted: str, i: int) -> str:
     shape = _shapes(one, name)[0][0]
     if shape is None:
         return f"has {brief(one[0])}, which is not {'WKT' if is_text(one.type) else 'WKB'}; repair the row"
-    way_out = "Give one LineString a trip, or its points" if wanted == "LineString" else "Give every row one"
+    way_out = "Give one LineString per trip, or its points" if wanted == "LineString" else "Give every row one"
     return f"is a {shape.geom_type} where a {wanted} was expected. {way_out}"
 
 

@@ -19,8 +19,8 @@ from dqam.sources.tables import Skip
 from dqam.trips import Trips
 
 BAD_POINTS = "points with invalid coordinates"
-BAD_SHAPES = "rows without a trip that can be read"
-NO_ID = "rows without an id of their trip, or one of above 1,000 bytes"
+BAD_SHAPES = "rows without a readable trip"
+NO_ID = "rows without a trip id of at most 1,000 bytes"
 NO_TIME = "points without a time"
 LEAVE_OUT = "or leave such rows out with on_error='drop' (--on-error drop)"
 EMPTY_TRIPS = "trips without points"
@@ -130,7 +130,7 @@ class Intake:
         stay = np.ones(len(trips), np.bool_)
         if trips.ids is not None and trips.ids.null_count:
             stay = trips.ids.is_valid().to_numpy(zero_copy_only=False)
-            self.leave_out(~stay, NO_ID, first_row, f"has no id of its trip; give it one, {LEAVE_OUT}")
+            self.leave_out(~stay, NO_ID, first_row, f"has no trip id; give it one, {LEAVE_OUT}")
         if self.refused:
             return None
         sifted = replace(trips, x=x, y=y, crs=self.crs).kept(inside, stay)

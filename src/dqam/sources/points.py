@@ -131,7 +131,7 @@ def _times(column: pa.Array, intake: Intake, first_row: int, good: Mask) -> pa.A
         intake.zones.update(np.unique(has_zone(column.drop_null())).tolist())
         if len(intake.zones) > 1:
             raise InputError(
-                f"{intake.name}: from row {first_row:,} some times have a time zone and some do not; give all one."
+                f"{intake.name}: from row {first_row:,} some times have a time zone and some do not; give one to all."
             )
     return times
 

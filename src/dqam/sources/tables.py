@@ -38,7 +38,7 @@ BLOCK = 1 << 24
 IN_MEMORY = 512 << 20
 LARGEST_BLOCK = 2**31 - 1
 NOT_TEXT = "\ufffd"
-BAD_ROWS = "rows that are not CSV"
+BAD_ROWS = "rows that are not valid CSV"
 _GZIP_RATIO = 6  # text is about so much larger than its gzip
 _BIG_ROW_GROUP = 32 << 20
 
