@@ -1,4 +1,4 @@
-"""No test, and no doctest in src, writes to the user's own ledger; and every run tries the same examples."""
+"""No test, and no doctest in src, writes to the user's own ledger, and every run tries the same examples."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from hypothesis import settings
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A ledger of their own, and no luck: other examples are tried where DQAM_FUZZ is set, as by `make fuzz`."""
+    """Give tests their own ledger and fixed examples; with DQAM_FUZZ set, as by `make fuzz`, examples vary."""
     settings.register_profile("dqam", derandomize="DQAM_FUZZ" not in os.environ, deadline=None)
     settings.load_profile("dqam")
     folder = tempfile.mkdtemp(prefix="dqam-ledger-")

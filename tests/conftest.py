@@ -1,4 +1,4 @@
-"""What tests share: a PostgreSQL server and a session of Spark of their own."""
+"""What tests share: their own PostgreSQL server and Spark session."""
 
 import os
 import pwd
@@ -48,7 +48,7 @@ def postgresql_url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """A real session on this machine, in which a task may fail and be tried again."""
+    """A real Spark session on this machine, in which a failed task is tried again."""
     sql = pytest.importorskip("pyspark.sql", reason="PySpark is not installed: pip install 'dqam[spark]'")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Java, which Spark needs, is not installed")

@@ -357,7 +357,7 @@ finally:
 
 @pytest.fixture
 def north(tmp_path: Path) -> Path:
-    """A trip in the north, where longitudes are below latitudes."""
+    """A trip in the north, where longitudes are smaller than latitudes."""
     path = tmp_path / "north.csv"
     path.write_text("tid,datetime,lng,lat\na,2024-01-01,-8.62,41.14\na,2024-01-02,-8.60,41.15\n")
     return path

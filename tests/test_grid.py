@@ -92,7 +92,7 @@ def test_bounds_in_another_order_are_noticed(bounds: tuple[float, ...], crs: str
         ((-180, -90, 180, 90), "EPSG:4326"),
         ((-25, 34, 45, 72), "EPSG:4326"),  # Europe
         ((-170, -60, -100, 80), "EPSG:4326"),
-        ((30.0, 30.5, 36.0, 36.1), "EPSG:4326"),  # where longitude is about latitude
+        ((30.0, 30.5, 36.0, 36.1), "EPSG:4326"),  # where longitude and latitude are similar
         ((0, 0, 1, 1), "EPSG:4326"),
         ((-20_000_000, -20_000_000, 20_000_000, 20_000_000), "EPSG:3857"),
     ],

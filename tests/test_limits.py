@@ -1,6 +1,6 @@
-"""Nothing leaves 64 bits, at the limits of every question and with as many trips as there may be.
+"""Nothing leaves 64 bits, at the limits of every question and with as many trips as are allowed.
 
-Values that 2^31 trips would give are made of those of one, and compared with Python's integers, which have no limit.
+Values that 2^31 trips would give are made from those of one, and compared with Python's integers, which have no limit.
 """
 
 from fractions import Fraction
@@ -53,7 +53,7 @@ EVERY = np.array([[0, 0, SIDE, SIDE]] * 5)
 
 
 class Crowd(Records):
-    """As many trips as there may be, all of them the one that was given."""
+    """As many trips as are allowed, all equal to the given one."""
 
     def __getattribute__(self, name: str):  # type: ignore[no-untyped-def]
         found = super().__getattribute__(name)
@@ -103,7 +103,7 @@ def test_the_sums_of_all_trips_there_may_be(question: Question, trips: Crowd) ->
 
 def test_every_question_is_tried_at_its_limits() -> None:
     assert {type(question) for question in QUESTIONS} | {UniformityCosts, QueryErrors} == STATISTICS | SCORES
-    assert int(Flux(WHOLE, MOST_CAP).of(ZIGZAG).max()) == LARGEST  # which is the limit, and is reached
+    assert int(Flux(WHOLE, MOST_CAP).of(ZIGZAG).max()) == LARGEST  # the limit is reached
 
 
 def test_the_caps_and_numbers_that_mechanisms_need_are_allowed() -> None:
@@ -115,8 +115,8 @@ def test_the_caps_and_numbers_that_mechanisms_need_are_allowed() -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Flux(WHOLE, MOST_CAP + 1), "crossings is 1 to 32,768; got 32,769"),
-        (lambda: ShadowSums(LATTICE, MOST_CAP + 1), "shadow is 1 to 32,768; got 32,769"),
+        (lambda: Flux(WHOLE, MOST_CAP + 1), "crossings must be 1 to 32,768; got 32,769"),
+        (lambda: ShadowSums(LATTICE, MOST_CAP + 1), "shadow must be 1 to 32,768; got 32,769"),
         (lambda: LengthQuantile(np.array([1, MOST_CAP + 1]), Fraction(1, 2)), "at most 32,768"),
         (lambda: ShadowQuantile(np.array([1, MOST_CAP + 1]), Fraction(1, 2), LATTICE), "at most 32,768"),
         (lambda: LengthQuantile(np.array([1]), Fraction(1, 10**6 + 1)), "b <= 10\\^6"),
@@ -163,7 +163,7 @@ def test_one_shadow_more_on_top_of_all_others() -> None:
 
 
 def test_the_longest_walk_there_can_be_brought_down_to_any_cap() -> None:
-    """On 2^24 cells it is its own shadow: two endpoints, and a crossing less than there are cells."""
+    """On 2^24 cells it is its own shadow: two endpoints, and one crossing fewer than there are cells."""
     falling = np.array([2**7 * SHADOW] * 2 + [SHADOW] * (MAX_SIDE**2 - 1))
     caps, less = np.array([1, SHADOW, MOST_CAP * SHADOW]), np.zeros(3, np.int64)
     _excesses(falling, caps, less)
@@ -191,7 +191,7 @@ def test_one_trip_more_on_top_of_all_others() -> None:
 
 
 def spread(rng: np.random.Generator, cells: int) -> list[np.ndarray]:
-    """The mass of all trips there may be: in one cell, even, and at random."""
+    """The mass of as many trips as are allowed: in one cell, even, and at random."""
     whole = MOST_TRIPS * MASS
     single, even = np.zeros(cells, np.int64), np.full(cells, whole // cells)
     single[cells // 2] = whole
@@ -244,7 +244,7 @@ def test_privtree_with_the_widest_noise(threshold: int, max_trips: int) -> None:
     class Told(SeededNoise):
         def laplace(self, values: np.ndarray, scale: Fraction) -> np.ndarray:
             asked.extend(map(int, values))
-            return np.full(len(values), 2**63 - 1)  # split all
+            return np.full(len(values), 2**63 - 1)  # split every node
 
     class Massive(Records):
         def shares(self) -> np.ndarray:
@@ -263,7 +263,7 @@ def test_privtree_with_the_widest_noise(threshold: int, max_trips: int) -> None:
 
 
 def test_opendp_cuts_what_it_adds_and_does_not_wrap_around() -> None:
-    """At the largest value and the widest noise, 128 scales below the end: beyond it only by a chance of exp(-128)."""
+    """At the largest value and the widest noise, the end is 128 scales away: the chance to pass it is exp(-128)."""
     for value in (LARGEST, -LARGEST):
         drawn = OpenDPNoise().laplace(np.full(200, value), Fraction(WIDEST))
         assert (np.sign(drawn) == np.sign(value)).all()
@@ -273,4 +273,4 @@ def test_opendp_cuts_what_it_adds_and_does_not_wrap_around() -> None:
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
     at_the_end = np.array(dp.m.make_laplace(*space, scale=float(2**40))(np.full(64, 2**63 - 1)))
     assert (at_the_end > 2**62).all()
-    assert (at_the_end == 2**63 - 1).any()  # all below by a chance of 2^-64
+    assert (at_the_end == 2**63 - 1).any()  # all are below it with a chance of 2^-64

@@ -1,4 +1,4 @@
-"""Processors of different types make the same integers of the same trips.
+"""Processors of different types compute the same integers from the same trips.
 
 Both tests run this module in new processes, with no compiled code to reuse: once for the processor at hand, and once
 for any that has the basic instructions of its kind, without AVX and fused multiply-add.
@@ -24,7 +24,7 @@ FREE = re.compile(
 
 
 def walks_of(rng: np.random.Generator) -> list[np.ndarray]:
-    """Points of trips, in cells: at random with detours off the grid, and walks that come near to themselves."""
+    """Points of trips, in cells: at random with detours off the grid, and walks that pass close to themselves."""
     trips = [rng.uniform(-8, GRID_SIDE + 8, (rng.integers(1, 12), 2)) for _ in range(TRIPS)]
     trips += [np.clip(np.cumsum(rng.normal(0, 3, (60, 2)), 0) + 32, 0, GRID_SIDE) for _ in range(TRIPS)]
     for wide in range(1, 40):
@@ -43,7 +43,7 @@ def compiled(function: Any) -> tuple[str, str]:
 
 
 def tell() -> dict[str, Any]:
-    """What this processor makes of the trips, and how."""
+    """What this processor computes from the trips, and with which instructions."""
     from numba import njit
 
     from dqam import shadows, walks
@@ -69,7 +69,7 @@ def tell() -> dict[str, Any]:
         return a * b + c
 
     planted(1.0, 2.0, 3.0)
-    walks._great_circle(x, y)  # whose sines are those of the C library, and may differ
+    walks._great_circle(x, y)  # its sines come from the C library, and may differ
     kernels = {name: compiled(function) for name, function in _kernels(shadows, walks).items()}
     return {
         "integers": digest.hexdigest(),
@@ -84,14 +84,14 @@ def tell() -> dict[str, Any]:
 
 
 def _kernels(*modules: Any) -> dict[str, Any]:
-    """All that was compiled of some modules."""
+    """Everything that was compiled in some modules."""
     found = {name: each for module in modules for name, each in vars(module).items() if hasattr(each, "inspect_asm")}
     return {name: each for name, each in found.items() if each.signatures}
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """What each of two types of processor has to tell; both at once, as compiling takes its time."""
+    """The results of two types of processor; both run at once, because compiling takes long."""
     started = {}
     for name in ("this", "generic"):
         own = {"NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp(name)), "DQAM_THREADS": "1"}
@@ -108,7 +108,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
 
 def test_all_processors_make_the_same_integers(told: dict[str, dict[str, Any]]) -> None:
     this, generic = told["this"], told["generic"]
-    assert not generic["wide"]  # other instructions, or there is nothing to compare
+    assert not generic["wide"]  # other instructions; else there is nothing to compare
     assert this["values"] == generic["values"] > 200_000
     assert this["integers"] == generic["integers"]
 

@@ -31,7 +31,7 @@ def test_work_that_gives_nothing_for_a_while_is_looked_at() -> None:
     with watching(noted, "Work", lambda: done[0]):
         for share in (0.25, 0.5, 1.0):
             done[0] = share
-            while share not in noted.shares["Work"]:  # or the test never ends
+            while share not in noted.shares["Work"]:  # otherwise the test never ends
                 time.sleep(0.01)
     seen = noted.shares["Work"]
     assert set(seen) == {0.25, 0.5, 1.0}

@@ -172,7 +172,7 @@ def test_what_begins_is_said(trips: Path, tmp_path: Path, ledger: Path) -> None:
     assert "is new. If there was another" in publish(trips, tmp_path / "one.nc", ledger, "--total", "3").stderr
     assert "new" not in publish(trips, tmp_path / "two.nc", ledger, "--dataset", "CITY").stderr
     refused = publish(trips, tmp_path / "three.nc", ledger, "--dataset", "copy")
-    assert (refused.returncode, "new data set" in refused.stderr) == (3, False)  # as nothing was recorded
+    assert (refused.returncode, "new data set" in refused.stderr) == (3, False)  # because nothing was recorded
     copied = publish(trips, tmp_path / "three.nc", ledger, "--dataset", "copy", "--sure")
     assert "copy is a new data set in the ledger, alongside city." in " ".join(copied.stderr.split())
 
@@ -223,7 +223,7 @@ def any_ledger(request: pytest.FixtureRequest, ledger: Path) -> str:
 
 
 def forked(trips: Path, output: Path, ledger: str, dataset: str, dies_in: str = "") -> int:
-    """A process of its own that publishes; all it needs is loaded already. It may be killed where a function begins."""
+    """A separate process that publishes, with all modules loaded. It may be killed at the start of a function."""
     child = os.fork()
     if not child:
         code = 1
@@ -237,8 +237,8 @@ def forked(trips: Path, output: Path, ledger: str, dataset: str, dies_in: str = 
 
 
 def test_a_kill_at_any_moment_leaves_all_in_order(trips: Path, tmp_path: Path, any_ledger: str) -> None:
-    """50 times, and once each before it pays and before it saves: what is spent is recorded, and a file is whole or not
-    there."""
+    """Kill it 50 times, and once each before it pays and before it saves: what is spent is recorded, and a file is
+    complete or not there."""
     folder, name = tmp_path / "out", f"kills {os.getpid()}"
     folder.mkdir()
     assert publish(trips, folder / "first.nc", any_ledger, "--dataset", name, "--total", "100").returncode == 0
@@ -260,8 +260,8 @@ def test_a_kill_at_any_moment_leaves_all_in_order(trips: Path, tmp_path: Path, a
     published = [dqam.open(path).provenance.id for path in files]  # all whole, or this fails
     assert len(set(published)) == len(files)
     assert recorded >= set(published)
-    assert len(recorded) < 54  # one was killed before it paid, if no more
-    assert len(files) < len(recorded)  # and one after
+    assert len(recorded) < 54  # at least one was killed before it paid
+    assert len(files) < len(recorded)  # and at least one after it
     assert account.spent == len(recorded)
     saved = {publication.id for publication in account.publications if publication.release}
     assert saved <= set(published)

@@ -40,7 +40,7 @@ SHADOW = UNIT  # of a number of a shadow
 class AnyRecords(Protocol):
     """What can be asked of trips, wherever they are. Every method is a sum over trips."""
 
-    sketch: Sketch | None  # of all trips that could be kept, if it was asked for; the custodian's
+    sketch: Sketch | None  # of all trips that could be kept, if requested; for the custodian only
 
     @property
     def grid(self) -> Grid:
@@ -187,7 +187,7 @@ class Engine(Protocol):
 
     @property
     def sketch(self) -> Sketch | None:
-        """Of all trips, after the first scan, if it was asked for."""
+        """A sketch of all trips, after the first scan, if requested."""
 
     def add_up(self, wanted: Sequence[Wanted]) -> list[Integers]:
         """Each of the sums over all trips, in one scan."""
@@ -274,7 +274,7 @@ class Scanned:
 
 
 def add_up(walks: Iterable[AnyWalks], wanted: Sequence[Wanted], grid: Grid) -> list[Integers]:
-    """Each of the sums over all batches of walks, and be it none. Every engine runs this on its parts."""
+    """Each of the sums over all batches of walks; there may be none. Every engine runs this on its parts."""
     none = walk(Trips.from_lists([], grid.crs), grid)
     totals: list[Integers] | None = None
     for batch in chain([none], walks):

@@ -19,7 +19,7 @@ from dqam.errors import InputError
 from dqam.grid import DEGREES, Grid
 
 HEADER = ("west", "south", "east", "north")
-MANY = 25  # times the map: from there on a rectangle may be one whose sides are in another order
+MANY = 25  # times the size of the map: a rectangle this large may have its sides in the wrong order
 ON_LINE = 1e-6  # in cells: an edge this close to a grid line is on it, whatever its decimals were
 
 
@@ -142,7 +142,7 @@ def _envelopes(bounds: NDArray[np.float64], grid: Grid, crs: str) -> NDArray[np.
 def _refuse_misordered(
     bounds: NDArray[np.float64], envelopes: NDArray[np.float64], grid: Grid, crs: str, name: str
 ) -> None:
-    """Refuse rectangles much larger than the map that would be a place on it if they were west, east, south, north.
+    """Refuse rectangles much larger than the map that would be places on it if read as west, east, south, north.
 
     A rectangle on the map is never refused. One that is refused by mistake can be replaced by the part of it that is on
     the map, which has the same answer.
@@ -164,7 +164,7 @@ def _refuse_misordered(
 
 
 def _areas(envelopes: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(invalid="ignore", over="ignore"):  # what a projection has no place for is infinite
+    with np.errstate(invalid="ignore", over="ignore"):  # coordinates that cannot be projected are infinite
         areas: NDArray[np.float64] = (envelopes[2] - envelopes[0]) * (envelopes[3] - envelopes[1])
     return areas
 

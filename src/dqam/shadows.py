@@ -14,9 +14,9 @@ Where phi_i is not 0 the trip is met, so that E[phi_i met] = E[phi_i]; and E[phi
 one for columns and one for rows, each a product of counts of lattice lines. So it is a small linear system, with no
 rectangle in it. Loops are cut out first: a rectangle that meets one of them and not the rest of the trip misses it.
 
-It is a function of one trip and of public numbers. Shadows of different trips do not know of each other. Nor does the
-processor matter: the system is solved by operations that IEEE 754 rounds the same way everywhere (`dqam.lanes`), and
-the machines of a mixed cluster agree in every bit.
+It is a function of one trip and of public numbers. Shadows of different trips do not depend on each other.
+Nor does the processor matter: the system is solved by operations that IEEE 754 rounds the same way everywhere
+(`dqam.lanes`), and the machines of a mixed cluster agree in every bit.
 """
 
 from __future__ import annotations

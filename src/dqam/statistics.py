@@ -8,10 +8,10 @@ multiplies by m: adding m trips one after the other changes a statistic by at mo
 A trip that leaves the grid and returns is one trip. Distinct counts look at all its pieces, all else at its longest
 piece (the first of equals), so that a trip is one walk there. A trip that is never on the grid contributes nothing.
 
-Values are int64, and no sum may leave 64 bits: one trip more could then change a value by 2^64. At most MOST_TRIPS =
+Values are int64, and no sum may leave 64 bits: one more trip could then change a value by 2^64. At most MOST_TRIPS =
 2^31 trips are on the grid, counting all that are kept of each person, and public limits on caps and on the number of
 rectangles keep what one trip adds to any number within +-2^31. So every sum over some of the trips, in whatever order
-parts are added, stays within +-2^62 (`dqam.privacy.noise.LARGEST`), and noise is added to the exact value. Where a
+the parts are added, stays within +-2^62 (`dqam.privacy.noise.LARGEST`), and noise is added to the exact value. Where a
 value is more than a plain sum, or a kernel multiplies, the docstring says why 63 bits are enough.
 """
 
@@ -38,7 +38,7 @@ Integers = NDArray[np.int64]
 
 FLUX = 2**16  # of a crossing
 MOST_CAP = LARGEST // (MOST_TRIPS * max(FLUX, SHADOW))  # 2^15, on crossings and shadows, so that sums fit 64 bits
-MOST_RECTANGLES = LARGEST // MOST_TRIPS  # of one question, so that their counts add up in 64 bits
+MOST_RECTANGLES = LARGEST // MOST_TRIPS  # in one question, so that their counts add up in 64 bits
 
 
 class Question(Protocol):
@@ -109,7 +109,7 @@ class _OnRectangles:
     def __post_init__(self) -> None:
         if len(self.rectangles) > MOST_RECTANGLES:
             raise InputError(
-                f"At most {MOST_RECTANGLES:,} rectangles can be asked at once; got {len(self.rectangles):,}."
+                f"At most {MOST_RECTANGLES:,} rectangles can be in one question; got {len(self.rectangles):,}."
             )
         object.__setattr__(self, "rectangles", frozen(self.rectangles))
 
@@ -173,7 +173,7 @@ class Flux(_OnPartition):
     def __post_init__(self) -> None:
         object.__setattr__(self, "cap", operator.index(self.cap))
         if not 1 <= self.cap <= MOST_CAP:
-            raise InputError(f"The cap on a trip's crossings is 1 to {MOST_CAP:,}; got {self.cap:,}.")
+            raise InputError(f"The cap on a trip's crossings must be 1 to {MOST_CAP:,}; got {self.cap:,}.")
         if self.weights is not None:
             weights = np.array(self.weights)
             if (
@@ -225,7 +225,7 @@ class ShadowSums(_OnLattice):
         super().__post_init__()
         object.__setattr__(self, "cap", operator.index(self.cap))
         if not 1 <= self.cap <= MOST_CAP:
-            raise InputError(f"The cap on a trip's shadow is 1 to {MOST_CAP:,}; got {self.cap:,}.")
+            raise InputError(f"The cap on a trip's shadow must be 1 to {MOST_CAP:,}; got {self.cap:,}.")
 
     @property
     def sensitivity(self) -> int:

@@ -21,7 +21,7 @@ class Trips:
     time     int64[points], microseconds since 1970 or since any fixed moment; None where unknown
     ids      n trip ids of any Arrow type; None where the source has none
     persons  n person ids of any Arrow type; None where the source has none
-    cuts     int64[k], rising: points that the point before is not joined to, where a trip is in several pieces
+    cuts     int64[k], increasing: points that are not joined to the point before, where a trip is in several pieces
     """
 
     x: NDArray[np.float64]
@@ -81,12 +81,12 @@ class Trips:
         )
 
     def kept(self, points: NDArray[np.bool_] | None, trips: NDArray[np.bool_]) -> Trips:
-        """Those of the points, all if None, that are of trips to keep."""
+        """The given points (all if None) of the trips to keep."""
         if points is None and trips.all():
             return self
         lengths = np.diff(self.offsets)
         stay = np.repeat(trips, lengths) if points is None else points & np.repeat(trips, lengths)
-        before = np.concatenate([[0], np.cumsum(stay)])  # of each point, and of all: how many stay
+        before = np.concatenate([[0], np.cumsum(stay)])  # how many points stay before each point, and in all
         stays = pa.array(trips)
         return Trips(
             self.x[stay],
@@ -100,7 +100,7 @@ class Trips:
         )
 
     def taken(self, order: NDArray[np.int64]) -> Trips:
-        """The trips in another order, each as often as it is named."""
+        """The trips in another order, each as often as it occurs in `order`."""
         lengths = np.diff(self.offsets)[order]
         offsets = offsets_of(lengths)
         points = np.arange(offsets[-1]) + np.repeat(self.offsets[order] - offsets[:-1], lengths)
@@ -119,7 +119,7 @@ class Trips:
         )
 
     def summary(self) -> pa.Table:
-        """A row for each trip: west, south, east and north of its points, its first time, and ids if there are any."""
+        """A row for each trip: west, south, east and north of its points, its earliest time, and its ids if any."""
         starts = self.offsets[:-1]
         sides = (np.minimum, self.x), (np.minimum, self.y), (np.maximum, self.x), (np.maximum, self.y)
         columns: dict[str, object] = {
@@ -151,14 +151,14 @@ class Trips:
 
 
 def offsets_of(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Offsets of trips with so many points each."""
+    """The offsets of trips with these numbers of points."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
 def _places(cuts: NDArray[np.int64], points: int) -> NDArray[np.int64]:
-    """Each place once, and none behind the last point."""
+    """Each cut once, and none after the last point."""
     return np.unique(cuts[cuts < points])
 
 

@@ -264,8 +264,8 @@ def _roughly(trips: Trips) -> str:
 
 
 def _silences(trips: Trips, gap: Gap) -> NDArray[np.bool_]:
-    """For each point, whether the trip is cut before it: the GPS was silent for too long, or another piece begins;
-    empty where no trip is cut."""
+    """For each point, whether the trip is cut before it because the GPS was silent for too long or another piece
+    begins; empty if no trip is cut."""
     silent = np.zeros(0, np.bool_)
     if math.isfinite(gap.seconds) and trips.time is not None:
         silent = np.diff(trips.time, prepend=trips.time[:1]) > gap.seconds * 1e6

@@ -294,7 +294,7 @@ def test_the_address_brings_everything_back(visit: Opener, pair: Served) -> None
     page.locator("#opacity").fill("40")
     expect(numbers(page, "B")).to_have_count(2)
     expect(page).to_have_url(re.compile("opacity=40"))
-    page.wait_for_timeout(700)  # and until the map has come to rest
+    page.wait_for_timeout(700)  # until the map has come to rest
     seen = "() => [document.querySelector('#answers').innerText, document.documentElement.dataset.theme,"
     seen += " document.querySelector('#map').dataset.painted, document.querySelector('#opacity').value,"
     seen += " document.querySelector('.leaflet-control-scale').innerText]"

@@ -28,7 +28,7 @@ PAIRS = neighbours()
 
 
 TELLING = ("no trips + one cell", "no trips + longest walk", "few trips + to and fro")
-TREES = {"buckets", "privtree"}  # too slow to be caught here: `make audit` has 100,000 runs for each
+TREES = {"buckets", "privtree"}  # too slow to be caught here: `make audit` does 100,000 runs of each
 
 
 def bound(name: str, runs: int, *pairs: str, epsilon: Fraction = ONE) -> float:
@@ -38,7 +38,7 @@ def bound(name: str, runs: int, *pairs: str, epsilon: Fraction = ONE) -> float:
 
 
 def telling(name: str) -> tuple[str, ...]:
-    """The pairs of a question that are audited here: the usual ones are many."""
+    """The pairs of a question that are audited here; the usual ones are too many."""
     known = AUDITED[name.removeprefix("fault-half-")].pairs
     return TELLING if known is None else tuple(known)[-1:] if known is QUANTILES else tuple(known)[:1]
 
@@ -75,7 +75,7 @@ def test_half_the_noise_is_caught(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in QUESTIONS if name not in ("buckets", "privtree", "quadtree")])
 def test_pairs_reach_what_a_question_claims(name: str) -> None:
-    """The log-likelihood ratio of an answer is never above eps, and some pair gets to it, or the audit had no power."""
+    """The log-likelihood ratio of an answer never exceeds eps, and some pair reaches it: the audit has power."""
     asked = QUESTIONS[name].make(ONE)
     assert isinstance(asked, _Asked)
     pairs, furthest = AUDITED[name].pairs or PAIRS, 0.0
@@ -98,7 +98,7 @@ def test_runs_at_once_are_the_same_runs() -> None:
 
 
 def test_the_chances_of_a_selection() -> None:
-    """By the closed form for two, and by 100,000 draws for more; the seed is fixed."""
+    """Against the closed form for two, and against 100,000 draws for more; the seed is fixed."""
     np.testing.assert_allclose(noisy_max_chances(np.array([3, 0]), Fraction(2))[1], np.exp(-1.5) / 2)
     scores, scale, noise = np.array([5, 4, 4, -2, 0]), Fraction(3), SeededNoise(1)
     chances = noisy_max_chances(scores, scale)

@@ -1,4 +1,4 @@
-"""Attacks on the edges of the promise, from the file to the release, each of which once succeeded."""
+"""Attacks on the edges of the promise, from the file to the release. Each of them once succeeded."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rows() -> list[tuple[str, str, list[tuple[float, float]]]]:
-    """Person, trip id and points: ten trips of one row each, and one that stands in twenty rows all over the table."""
+    """Person, trip id and points: ten trips of one row each, and one that is spread over twenty rows of the table."""
     ways = np.random.default_rng(0).uniform(0, 16, (10 + TWENTY, 3, 2)).round(3).tolist()
     plain = [(f"u{i % 3}", f"t{i}", ways[i]) for i in range(10)]
     many = [("u9", ("again", " again", "again\u00a0")[i % 3], ways[10 + i]) for i in range(TWENTY)]
@@ -257,7 +257,7 @@ def test_swapped_axes_cost_a_first_look_and_nothing_is_told(tmp_path: Path, ledg
 
 
 def test_how_often_an_empty_map_is_noticed(ledger: Ledger) -> None:
-    """As docs say: at the first look in 91 % of all cases, and a worth of 200 is taken for empty in 0.2 %."""
+    """As documented: at the first look in 91 % of all cases; a worth of 200 is taken for empty in 0.2 %."""
     plan, noticed = Plan.of(GRID, 1), {}
     for trips in (0, 200):
         curators = [
@@ -288,7 +288,7 @@ def test_a_renamed_copy_has_no_budget_of_its_own(tmp_path: Path, ledger: Ledger)
     assert [account.name for account in ledger.history()] == ["city"]
     with pytest.warns(LedgerWarning, match="other is a new data set in the ledger, alongside city"):
         publish(city, grid, 1, dataset="other", ledger=ledger, sure=True)
-    (trips,) = cities.city_trips(2_000, 1)  # other trips with the same numbers for ids
+    (trips,) = cities.city_trips(2_000, 1)  # different trips with the same numbers as ids
     publish(trips, grid, 1, dataset="april", ledger=ledger)
 
 

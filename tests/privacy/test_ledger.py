@@ -80,7 +80,7 @@ def account(ledger: Ledger, name: str) -> Account:
 
 
 def trips(ledger: Ledger, first: int, after: int) -> Sketch:
-    """The sketch of some trips; those with the same number are the same."""
+    """The sketch of some trips; trips with the same number are the same."""
     numbers = np.arange(first, after)
     sides = {side: numbers / (7.0 + i) for i, side in enumerate(("west", "south", "east", "north"))}
     return sketch_of(pa.table(sides | {"time": numbers}), ledger.sketch_key)
@@ -218,11 +218,11 @@ def test_good_names(ledger: Ledger, name: str) -> None:
     ("name", "alike"),
     [
         ("taxis", "ta\u0445is"),  # with a Cyrillic letter
-        ("taxis", "\u0442\u0430\u0445\u0456\u0455"),  # with nothing else
-        ("taxis", "\u0422AXIS"),  # which is a T only in capitals
-        ("taxis", "tax\ufe0fis"),  # with a mark that is not seen
+        ("taxis", "\u0442\u0430\u0445\u0456\u0455"),  # with nothing but Cyrillic letters
+        ("taxis", "\u0422AXIS"),  # this looks like a T only in upper case
+        ("taxis", "tax\ufe0fis"),  # with an invisible mark
         ("taxis", "\U0001d42d\U0001d41a\U0001d431\U0001d422\U0001d42c"),
-        ("\u0442\u0430\u043a\u0441\u0438", "\u0422\u0410\u041a\u0421\u0418"),  # small letters and capitals
+        ("\u0442\u0430\u043a\u0441\u0438", "\u0422\u0410\u041a\u0421\u0418"),  # lower and upper case
         ("run1", "runl"),
         ("run1", "RUNI"),
         ("2010", "2o1O"),
@@ -349,7 +349,7 @@ def test_what_is_too_much_in_common(ledger: Ledger) -> None:
         (750, 1_750, False),  # a quarter
         (749, 1_749, True),
         (990, 1_000, True),  # a part of it
-        (-50_000, 50_000, True),  # it is a part of that
+        (-50_000, 50_000, True),  # it is a part of this
         (999, 1_000, True),
         (1_000, 1_001, False),
     ):
@@ -394,7 +394,7 @@ def test_what_is_refused_for_its_trips_charges_nothing(ledger: Ledger) -> None:
     with pytest.raises(SameTripsError):
         ledger.spend("buses", 1, TRIP, "flux", "grid", sketch=trips(ledger, 0, 1_000))
     assert account(ledger, "buses").left == 4
-    ledger.check_same("cars", TRIP, trips(ledger, 5_000, 6_000))  # it was not kept either
+    ledger.check_same("cars", TRIP, trips(ledger, 5_000, 6_000))  # the refused sketch was not kept either
 
 
 def test_a_damaged_sketch_stops_spending(where: str, ledger: Ledger) -> None:
@@ -463,7 +463,7 @@ def test_what_can_not_be_settled(ledger: Ledger) -> None:
             ledger.settle(id, Fraction(used))
     assert account(ledger, "taxis").left == 0
     assert [one.settled for one in account(ledger, "taxis").publications] == [None, None]
-    ledger.settle(spent.id, Fraction(1))  # all of it, and nothing was released
+    ledger.settle(spent.id, Fraction(1))  # all of it was used, and nothing was released
     assert account(ledger, "taxis").left == 0
 
 
@@ -849,9 +849,9 @@ def racer(orders: Connection, start: Barrier) -> None:
 
 @pytest.fixture(scope="module")
 def race(context: ForkServerContext) -> Iterator[Callable[..., list[InputError]]]:
-    """Let eight processes call the same method at once; what those that lost were told.
+    """Let eight processes call the same method at once; return the errors of those that lost.
 
-    In texts `{racer}` becomes the number of the process.
+    In texts, `{racer}` is replaced by the number of the process.
     """
     start = context.Barrier(RACERS)
     pipes = [context.Pipe() for _ in range(RACERS)]
@@ -989,7 +989,7 @@ def test_a_total_is_raised_only_if_the_custodian_is_sure(tmp_path: Path, monkeyp
     where = tmp_path / "ledger.db"
     ledger = Ledger.open(where)
     spend(ledger, "taxis", "0.5", 2)
-    for total in ("1", "1", "0.5"):  # nothing is asked
+    for total in ("1", "1", "0.5"):  # no confirmation is needed
         assert run("ledger", "--ledger", where, "total", "taxis", total).returncode == 0
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     refused = run("ledger", "--ledger", where, "total", "TAXIS", "0.7")

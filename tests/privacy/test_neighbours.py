@@ -1,4 +1,4 @@
-"""Files that differ in one trip or person cannot be told apart by more than is charged; and planted faults show."""
+"""Files that differ in one trip or person differ by no more than is charged, and planted faults are found."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,12 +24,12 @@ CASES = [(name, by) for name, form in FORMATS.items() for by in form.engines if 
 
 
 def pairs_of(name: str, engine: str, stars: int, seed: int = 0) -> list[Count]:
-    """What became of so many stars, of one unit after the other."""
+    """The results of comparing `stars` stars, with one unit after the other."""
     return list(run_pairs(stars * STAR, seed, [engine], [name]).values())
 
 
 def assert_alike(counts: list[Count]) -> None:
-    """Nothing shows, nothing is refused, and most of it is about something."""
+    """There are no violations and no refusals, and more than a quarter of the pairs moved something."""
     for what, pair in (found for count in counts for found in count.violations):
         pytest.fail(f"{what}\n{pair.smallest(what)}")
     assert sum(count.refused for count in counts) == 0
@@ -48,14 +48,14 @@ def test_no_unit_shows(name: str, by: str) -> None:
 @pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.by_point or form.csv])
 def test_no_unit_shows_in_files_that_are_read_in_pieces(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "BLOCK", 700)  # bytes of CSV that are read at a time
-    monkeypatch.setattr(tables, "_BIG_ROW_GROUP", 0)  # bytes of Parquet that are
+    monkeypatch.setattr(tables, "_BIG_ROW_GROUP", 0)  # bytes of Parquet that are read at a time
     monkeypatch.setattr(points, "_IN_MEMORY", 20)  # points that are sorted in memory
     assert_alike(pairs_of(name, "local", 2, seed=1))
 
 
 @pytest.fixture
 def small_parts(spark: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session of Spark, which divides a few points into parts, and is asked no more than three times."""
+    """A Spark session that divides even a few points into parts, and scans at most three times."""
     monkeypatch.setattr(engine, "LEAST", 8)
     monkeypatch.setattr(engine, "SPREAD", 2)
     monkeypatch.setattr(neighbours, "QUESTIONS", QUESTIONS[:-1])
@@ -83,7 +83,7 @@ Fault = Callable[[pytest.MonkeyPatch], None]
 
 
 def a_row_is_a_trip(patch: pytest.MonkeyPatch) -> None:
-    """As the polyline reader had it, whatever the id."""
+    """As the polyline reader once did, whatever the id."""
     patch.setattr(sources, "joined", lambda trips, again, intake: trips)
 
 
@@ -111,7 +111,7 @@ def all_trips_of_a_person(patch: pytest.MonkeyPatch) -> None:
 
 
 def persons_are_merged(patch: pytest.MonkeyPatch) -> None:
-    """By a sort that looks at the id of the trip alone."""
+    """By a sort that looks only at the id of the trip."""
     columns_of = grouping._columns_of
     patch.setattr(grouping, "_columns_of", lambda part: (columns_of(part)[1], *columns_of(part)[1:]))
 
@@ -139,15 +139,15 @@ def test_a_fault_shows(fault: Fault, name: str, shows: str, monkeypatch: pytest.
 
 @pytest.mark.usefixtures("small_parts")
 def test_ids_that_are_taken_for_others_on_a_cluster_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As white space around them may send their rows to another part."""
+    """White space around ids may send their rows to another part."""
     monkeypatch.setattr(engine, "SPACES", "x")
     found = [what for count in pairs_of("points, Parquet, text ids", "spark", 1) for what, _ in count.violations]
     assert any("TripCount moved" in what for what in found), found
 
 
 def test_every_sensitivity_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that one which is too small by one shows; but for uniformity costs, where more rounding is paid for than there
-    can be."""
+    """A sensitivity that is too small by one is found; except for uniformity costs, which pay for more rounding than
+    there can be."""
     charge = Curator._charge
 
     def less(self: Curator, question: str, name: str, sensitivity: int, *rest: Any) -> Any:
@@ -174,7 +174,7 @@ def test_questions_that_the_data_decide_show() -> None:
 
     found = Count()
     found.compare(star(np.random.default_rng(3), "Trips", FORMATS["Trips"].units[0]), "local", Peeking())  # type: ignore[arg-type]
-    assert {what for what, _ in found.violations} == {"other questions are asked"}
+    assert {what for what, _ in found.violations} == {"different questions are asked"}
 
 
 def test_a_violation_is_shown_with_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:

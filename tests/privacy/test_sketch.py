@@ -1,4 +1,4 @@
-"""The same trips are recognised, others are not, wherever and in however many parts they were sketched."""
+"""The same trips are recognised and others are not, wherever and in however many parts they were sketched."""
 
 import hashlib
 import math
@@ -24,7 +24,7 @@ SIDES = ("west", "south", "east", "north")
 
 
 def table(n: int, seed: int = 0, **columns: Any) -> pa.Table:
-    """Random boxes, and what else is given."""
+    """Random boxes, and the given columns."""
     boxes = np.random.default_rng(seed).uniform(-50, 50, (4, n))
     return pa.table(dict(zip(SIDES, boxes, strict=True)) | columns)
 
@@ -154,7 +154,7 @@ def test_the_disk_gives_the_same(tmp_path: Path) -> None:
 
 
 def md5(text: str) -> int:
-    """As DuckDB's md5_number_lower."""
+    """The same as DuckDB's md5_number_lower."""
     return int.from_bytes(hashlib.md5(text.encode()).digest()[8:], "little")
 
 
@@ -190,7 +190,7 @@ def test_ids_that_differ_differ() -> None:
         pa.table({side: np.zeros(len(pairs)) for side in SIDES} | {"person": persons, "trip": trips}), KEY
     )
     assert len(found.ids) == len(named) < K
-    assert len(found.trips) == len(pairs)  # boxes alone would be one
+    assert len(found.trips) == len(pairs)  # boxes alone would all be the same
 
 
 def test_boxes() -> None:
@@ -202,7 +202,7 @@ def test_boxes() -> None:
     assert boxed(0.0) == boxed(-0.0) == boxed(0.0, -0.0) == boxed(0.0, math.nan, None)
     assert boxed(math.nan) == boxed(None) == boxed()
     assert len({boxed(value) for value in (0.0, 1.0, 1e-30, 1e300, math.inf, -math.inf)}) == 6
-    assert boxed(1e300) == boxed(-1e300)  # beyond what is compared, but no error
+    assert boxed(1e300) == boxed(-1e300)  # too large to be compared, but no error
     assert boxed(1.0) != boxed(1.0, time=2) != boxed(1.0, time=None)
 
 
@@ -240,7 +240,7 @@ def test_stations_are_no_evidence_without_times() -> None:
 
 
 def ids_only(trips: Any, persons: Any = None, seed: int = 0) -> Sketch:
-    """Of trips that have only their ids in common with others."""
+    """The sketch of trips that have only their ids in common with others."""
     more = {} if persons is None else {"person": pa.array(persons)}
     return sketch_of(table(len(trips), seed, trip=pa.array(trips), **more), KEY)
 
@@ -252,7 +252,7 @@ def test_ids_that_every_file_has_are_no_evidence(size: int) -> None:
     letters = [f"person {chr(97 + number % 26)}" for number in range(size)]
     for trips, persons, overlapping in (
         (numbers, None, 0),
-        (numbers + 10**9, None, 0),  # of a database that counts on
+        (numbers + 10**9, None, 0),  # of a database that keeps counting
         ([f"trip {number}" for number in numbers], None, 0),
         (numbers, numbers // 4, 0),
         (numbers % 4, numbers // 4, 0),
@@ -265,7 +265,7 @@ def test_ids_that_every_file_has_are_no_evidence(size: int) -> None:
         (numbers % 4, np.unique(rng.integers(0, 2**62, size)), 1),
     ):
         assert ids_only(trips, persons, 0).overlap(ids_only(trips, persons, 1)) == overlapping
-    every_tenth = ids_only(numbers[::10], None, 1)  # all of them are in any file that counts
+    every_tenth = ids_only(numbers[::10], None, 1)  # any file with consecutive ids has all of them
     assert ids_only(numbers).overlap(every_tenth) == every_tenth.overlap(ids_only(numbers)) == 0
 
 

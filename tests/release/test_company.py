@@ -1,4 +1,4 @@
-"""One rectangle, one answer, bit for bit: alone or with others, and wherever it is asked."""
+"""A rectangle has one answer, bit for bit: alone or with others, and wherever it is asked."""
 
 import csv
 import json
@@ -54,7 +54,7 @@ def bits(answers: Answers) -> np.ndarray:
 
 
 def alone(release: Release, rectangles: np.ndarray) -> np.ndarray:
-    """What each rectangle is answered when it is asked by itself."""
+    """The answer to each rectangle when it is asked by itself."""
     found = [release.count(*sides) for sides in rectangles.tolist()]
     return np.array([[one.value, one.low, one.high] for one in found]).view(np.int64)
 

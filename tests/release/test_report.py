@@ -432,7 +432,7 @@ def test_page_depends_on_the_release_alone(release: Release) -> None:
 
 
 def test_only_releases_with_buckets_have_a_delta() -> None:
-    """The noise of DAWA's buckets can be cut to fit 64 bits, and the proof does not cover that."""
+    """The noise of DAWA's buckets can be clamped to 64 bits, and the proof does not cover that."""
     bucketed = as_if_private(seeded(mechanism="dawa", epsilon="20"))
     assert any(entry.name == "l1 buckets" for entry in bucketed.provenance.ledger)
     assert "10<sup>-47</sup>" in report(bucketed)

@@ -66,7 +66,7 @@ def say_notes(source: Source) -> None:
 
 
 def say_left_out(source: Source) -> None:
-    """What was not used of the file, and what was joined."""
+    """Say what was left out of the file, and what was joined."""
     for reason, number in source.dropped.items():
         words.print(f"Left out: {number:,} {reason}")
     if source.joined:

@@ -153,7 +153,7 @@ class Disk:
                     show(done / max(1, rows))
 
     def _sketched(self, base: duckdb.DuckDBPyConnection, columns: pa.Schema, key: str) -> Sketch:
-        """A sketch of all trips, as of `Trips.summary`."""
+        """A sketch of all trips, the same as one made from `Trips.summary`."""
         keys = [name for name in columns.names if name.startswith("key")]
         none = nobody(columns.field("key0").type).as_py()
         person = f"nullif(key0, {none!r}) AS person, " if "person" in self._source.roles else ""
@@ -163,7 +163,7 @@ class Disk:
         return sketch_sql(base, trips, key)
 
     def _load(self, base: duckdb.DuckDBPyConnection) -> pa.Schema | None:
-        """All points into a table of the database; its columns, None where there are no points."""
+        """Load all points into a table of the database; return its columns, or None if there are no points."""
         source, failures = self._source, list[Exception]()
 
         def numbered() -> Iterator[pa.RecordBatch]:

@@ -54,7 +54,7 @@ HELD = 1 << 20  # points that a task holds while it divides them
 LEAST, PART = 1 << 14, 1 << 20  # points, about, that a part has
 SPREAD = 12  # parts for each core, where there are points enough, so that all have work to the end
 EVERY = 0.5  # seconds, Spark is asked how far it is
-SPACES = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())  # what Arrow trims, and so `ids_of`
+SPACES = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())  # what Arrow trims, and therefore `ids_of`
 IDS = {"tinyint", "smallint", "int", "bigint", "string"}
 ROLES = ("person", "trip", "time", "lon", "lat")
 DIVIDED = "part int, points binary"
@@ -65,8 +65,8 @@ MIXERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB8
 
 
 class Found(NamedTuple):
-    """What a scan has found in some parts: which parts these are, a mark of each, the sums, how many rows there were,
-    how many of them were left out, by the reason, and a sketch of the trips."""
+    """What a scan found in some parts: which parts these are, a mark of each, the sums, the number of rows, the number
+    of rows left out by reason, and a sketch of the trips."""
 
     parts: list[int]
     marks: list[int]
@@ -274,8 +274,8 @@ def _points(source: Source) -> tuple[DataFrame, int]:
 
 
 def _divided(points: DataFrame, keep: Keep, parts: int) -> DataFrame:
-    """A row for each part and some points of it. All points of a trip, and of a person who is to be hidden, are of one
-    part: ids are made plain here as `ids_of` does, so that none is another one when it is read."""
+    """A row for each part and some points of it. All points of a trip, and of a person who is to be hidden, are in
+    one part: ids are normalised here as in `ids_of`, so that no id changes when it is read."""
     from pyspark.sql import functions
 
     keys = [key for key in ("person", "trip") if key in points.columns]

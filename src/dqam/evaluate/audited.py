@@ -1,7 +1,7 @@
-"""What `dqam audit` can be run on: mechanisms, each question of the curator, and what is broken on purpose.
+"""What `dqam audit` can be run on: mechanisms, each question of the curator, and deliberate faults.
 
-The broken ones are there so that the audit shows what it can see: it has to catch every one of them. Each question is
-among them with half the noise that it was charged for.
+The faults show what the audit can see: it must catch every one of them. Among them is each question with half the noise
+that it was charged for.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ class Audited:
     about: str
     make: Callable[[Fraction], Mechanism | Sampler]
     sound: bool = True
-    pairs: Pairs | None = None  # its own neighbours, where the usual ones do not reach its sensitivity
+    pairs: Pairs | None = None  # its own neighbours, if the usual ones do not reach its sensitivity
     runs: int = 10_000  # on each side, for the table in docs/promise.md
 
 
 class _LessNoise(SeededNoise):
-    """Noise of half the scale that it is asked for."""
+    """Noise of half the requested scale."""
 
     def laplace(self, values: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
         return super().laplace(values, scale / 2)
@@ -88,7 +88,7 @@ class _LessNoise(SeededNoise):
 
 
 class _AtOnce:
-    """The noise of many runs for one question: its values are repeated, and get noise in one call."""
+    """The noise of many runs of one question: its values are repeated, and noise is added in one call."""
 
     private = False
 
@@ -111,11 +111,12 @@ class _AtOnce:
 class _Overheard(Curator):
     """A curator that notes its answers, and how much likelier they are on the second data set of a pair.
 
-    What a mechanism makes is a function of the answers, and tells no more than they do. The noise of a measurement is
-    discrete Laplace of the scale that was charged, so that an answer y has the log-likelihood ratio
+    The output of a mechanism is a function of the answers, and tells no more than they do. The noise of a measurement
+    is discrete Laplace of the scale that was charged, so an answer y has the log-likelihood ratio
     sum of (|y - a| - |y - b|) / scale for the exact vectors a and b; a selection has that of `noisy_max_chances`. The
-    same question is asked on both sides, as it depends on earlier answers alone (`tests/mechanisms/test_replay.py`).
-    A partition is noted but adds nothing to the ratio: the noise behind it is not published.
+    same question is asked on both sides, because it depends only on earlier answers
+    (`tests/mechanisms/test_replay.py`). A partition is noted but adds nothing to the ratio: the noise behind it is not
+    published.
     """
 
     def __init__(
@@ -154,7 +155,7 @@ class _Overheard(Curator):
 
 
 def noisy_max_chances(scores: NDArray[np.int64], scale: Fraction) -> NDArray[np.float64]:
-    """The probability of each index to have the largest score plus exponential noise of mean `scale`.
+    """The probability that each index has the largest score plus exponential noise of mean `scale`.
 
     With w = exp((score - largest score) / scale) it is w_i times the integral over t from 0 to 1 of the product over
     j != i of (1 - t w_j): t is what is left of the probability that noise exceeds what i needs to be the first. The
@@ -174,9 +175,9 @@ _quadrature = lru_cache(leggauss)
 
 @dataclass(frozen=True)
 class _Asked:
-    """Asks a curator: one question, or all that a mechanism wants to know.
+    """Asks a curator one question, or all questions of a mechanism.
 
-    at_once  whether the runs differ in their noise alone, so that all can be drawn in one call
+    at_once  whether the runs differ only in their noise, so that all can be drawn in one call
     """
 
     ask: Callable[[Curator, Budget], Any]
@@ -211,7 +212,7 @@ class _Asked:
 
 
 def _persons(trips: Trips) -> list[bool]:
-    """Where persons count, the first twelve trips are one's, and the rest another's."""
+    """If the unit is a person, the first twelve trips belong to one person, and the rest to another."""
     return (np.arange(len(trips)) >= 12).tolist()
 
 
@@ -235,25 +236,25 @@ def _select_and_measure(curator: Curator, budget: Budget) -> None:
 
 
 def _buckets(curator: Curator, budget: Budget) -> dict[str, Any]:
-    """Few buckets, so that the cell in the middle goes with those west or those east of it."""
+    """Few buckets, so that the cell in the middle joins the cells to its west or those to its east."""
     starts = curator.partition(L1Buckets(np.arange(7), penalty=10.0), budget)
     return {"buckets": tuple(starts.tolist())}
 
 
 def _crowds(x: float, one: int, other: int) -> tuple[Trips, Trips]:
-    """Data sets of so many trips in one cell."""
+    """Two data sets, of `one` and of `other` trips in one cell."""
     return Trips.from_lists([[(x, x)]] * one), Trips.from_lists([[(x, x)]] * other)
 
 
 def _snakes(*crossings: int) -> Trips:
-    """Trips along the longest walk, with so many crossings each."""
+    """Trips along the longest walk, with the given number of crossings each."""
     snake = neighbours()["no trips + longest walk"][1]
     points = list(zip(snake.x.tolist(), snake.y.tolist(), strict=True))
     return Trips.from_lists([points[: count + 1] for count in crossings])
 
 
 def _in_a_row(*trips: int) -> Trips:
-    """So many trips in each cell of a row."""
+    """The given number of trips in each cell of a row."""
     return Trips.from_lists([[(cell + 0.5, 0.5)] for cell, count in enumerate(trips) for _ in range(count)])
 
 
@@ -268,12 +269,12 @@ WHOLE = {  # for whole mechanisms, which take longer to run
 }
 ALONE = {name: neighbours()[name] for name in ("no trips + one cell", "no trips + longest walk")}
 PERSONS = {"a person with three trips": _crowds(2.5, 12, 15)}
-# two scores that are equal, of which a long trip lowers one and raises the other by all that it can
+# two equal scores; a long trip lowers one and raises the other by as much as any trip can
 QUANTILES = {
     **neighbours(),
     "two short and two middling walks + a long one": (_snakes(0, 0, 8, 8), _snakes(0, 0, 8, 8, 40)),
 }
-# where one more trip in the middle makes it unlike the empty cells and like the full ones
+# one more trip in the middle cell makes it resemble the full cells instead of the empty ones
 LEFT_OR_RIGHT = {
     "a row of 0, 12 and 20 + one": (_in_a_row(0, 0, 0, 12, 20, 20, 20), _in_a_row(0, 0, 0, 13, 20, 20, 20))
 }
@@ -343,7 +344,7 @@ def _selects(scores: Scores) -> Callable[[Fraction], _Asked]:
 
 
 def _synthesizes(mechanism: Synthesizer, **options: Any) -> Callable[[Fraction], _Asked]:
-    """A whole mechanism, from walks to histogram, with all that it was told on the way."""
+    """A whole mechanism, from walks to histogram, with everything that it was told on the way."""
     return _asks(lambda curator, budget: _told(mechanism.synthesize(curator, RECTANGLES, budget)), **options)
 
 

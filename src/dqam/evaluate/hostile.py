@@ -1,12 +1,12 @@
-"""Files that are meant to hurt: every format that can be read, with rows that no one would want in it.
+"""Adversarial files in every format that can be read.
 
 Rows are split, scattered, broken or in the wrong place, ids look alike, points are off the earth, and some files have
-nothing but rubbish. A `Star` is a file and several neighbours of it, each with all rows of one more unit. What is one
-unit is defined by its key: (person, trip id), text without the white space around it. A row without a trip id is of no
-unit and has to count nothing, but where there are no ids at all, a row is a trip.
+nothing but rubbish. A `Star` is a file and several neighbours of it, each with all rows of one more unit. A unit is
+defined by its key: (person, trip id), as text without the white space around it. A row without a trip id belongs to no
+unit and must count as nothing; but if there are no ids at all, every row is a trip.
 
-A line of CSV is what a writer of CSV makes of values: quotes that are never closed are not tried, since what follows
-them is of one row by the rules of CSV.
+Lines of CSV are as a CSV writer makes them from values. Quotes that are never closed are not tried, because by the
+rules of CSV everything after them belongs to one row.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from dqam.sources import BATCH
 from dqam.trips import Trips
 
 GRID = Grid((10.0, 50.0, 10.96, 50.64), 8, 12)
-GRIDS = (GRID, Grid((571_000.0, 5_538_000.0, 640_000.0, 5_612_000.0), 8, 12, "EPSG:32632"))  # where GRID is, about
+GRIDS = (GRID, Grid((571_000.0, 5_538_000.0, 640_000.0, 5_612_000.0), 8, 12, "EPSG:32632"))  # about the same place
 UNITS = (Unit.trip(), Unit.person(2), Unit.person(1), Unit.person(3))
 START = 1_372_636_800  # seconds since 1970
-STAR = 6  # neighbours of one base
+STAR = 6  # number of neighbours of one base
 
 Points = list[tuple[float, float]]
 
@@ -47,7 +47,7 @@ _NATIVE_LINE = pa.list_(_NATIVE_POINT)
 
 @dataclass(frozen=True)
 class Row:
-    """A row of any format: one point or several, and `odd` values that stand in place of what belongs there."""
+    """A row of any format: one point or several, and `odd` values that replace what belongs there."""
 
     person: str | None
     trip: str | None
@@ -60,11 +60,11 @@ class Row:
 class Format:
     """How rows become something that `dqam.read` reads.
 
-    columns  names of columns by role; the last one or two are the place
-    kinds    the Arrow type of each role, where it is not text
-    save     makes the file in a folder, from lines of CSV or from an Arrow table
-    csv      whether lines are saved
-    engines  that can read it
+    columns  names of columns by role; the last one or two hold the place
+    kinds    the Arrow type of each role that is not text
+    save     writes the file to a folder, from lines of CSV or from an Arrow table
+    csv      whether lines of CSV are saved
+    engines  the engines that can read it
     sort     whether rows are ordered by key and time
     """
 
@@ -74,7 +74,7 @@ class Format:
     csv: bool = False
     engines: tuple[str, ...] = ("local",)
     sort: bool = False
-    bare: bool = False  # whether nothing but the row tells trips apart
+    bare: bool = False  # whether there are no ids, so that every row is a trip
 
     @property
     def by_point(self) -> bool:
@@ -83,8 +83,8 @@ class Format:
 
     @property
     def units(self) -> list[Unit]:
-        """The units that it can be asked for."""
-        rows_of_persons = not self.by_point and self.keys == ["person"]  # are trips of theirs, but not by any key
+        """The units that it can be tested with."""
+        rows_of_persons = not self.by_point and self.keys == ["person"]  # each row is a trip, but without a key
         return [unit for unit in UNITS if ("person" in self.columns if unit.name == "person" else not rows_of_persons)]
 
     @property
@@ -94,11 +94,11 @@ class Format:
 
     @property
     def places(self) -> list[str]:
-        """The roles of what may be odd: all others, but polylines that are no text in a file."""
+        """The roles whose values may be odd: all others, except polylines that are not text in a file."""
         return [role for role in self.columns if role not in self.keys and (role, self.save) != ("polyline", _trips)]
 
     def shown(self, row: Row) -> str:
-        """A row for people."""
+        """A row in readable form."""
         values = {name: self._value(role, row) for role, name in self.columns.items()}
         return str(self._line(row, values) if self.csv else values)
 
@@ -159,7 +159,7 @@ def _quoted(text: str) -> str:
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """A column; text may be bytes that are no text."""
+    """A column; its text may contain bytes that are not valid text."""
     if kind == pa.string():
         raw = [value.encode() if isinstance(value, str) else value for value in values]
         return pa.Array.from_buffers(kind, len(raw), pa.array(raw, pa.binary()).buffers())
@@ -202,11 +202,11 @@ def _geo(folder: Path, table: pa.Table) -> Path:
 
 
 def _pandas(_: Path, table: pa.Table) -> Any:
-    return table.to_pandas(integer_object_nulls=True)  # and no floats, in which large ids would be the same
+    return table.to_pandas(integer_object_nulls=True)  # not floats, in which large ids would be equal
 
 
 def _jumbled(_: Path, table: pa.Table) -> Any:
-    """Columns of any objects: whole numbers are numbers in some rows, by chance that depends on the row alone."""
+    """Columns of mixed objects: whole numbers are numbers in some rows, by a chance that depends on the row alone."""
     import pandas
 
     rows = []
@@ -226,7 +226,7 @@ def _arrow(_: Path, table: pa.Table) -> pa.Table:
 
 
 def _encoded(_: Path, table: pa.Table) -> pa.Table:
-    """Ids as places in a dictionary, in several pieces."""
+    """Dictionary-encoded ids, in several chunks."""
     for i, name in enumerate(table.column_names[:2]):
         table = table.set_column(i, name, table.column(name).dictionary_encode())
     return pa.concat_tables([table[:5], table[5:]])
@@ -308,7 +308,7 @@ def _each(texts: str) -> list[str]:
     return texts.split("|")
 
 
-_NO_TEXT = b"10.4\xff\xfe"  # which is not UTF-8
+_NO_TEXT = b"10.4\xff\xfe"  # not UTF-8
 _NUMBER_TEXTS = (
     *_each("|nan|NaN|inf|-Infinity|1e308|1e400|-1e400|181|91|ten|1e1|+10.3| 10.3 |0x10|1_0.5|10,3|10.3\u00b0|null"),
     *("#N/A", "-0", "true", "1e-400", "10.3\x00", "\u0661\u0660", "5" * 400, _NO_TEXT),
@@ -388,7 +388,7 @@ _IDS_OF = {pa.string(): _TEXT_IDS, pa.int64(): _WHOLE_IDS, pa.float64(): _FLOAT_
 
 
 def _odd(rng: np.random.Generator, form: Format, role: str) -> Any:
-    """A value that does not belong in a column of this role, or is just allowed; "line" spoils a line of CSV."""
+    """A value that does not belong in a column of this role, or is only just allowed; "line" spoils a line of CSV."""
     kind = form.kinds.get(role, pa.string())
     if role == "line":
         choices: Sequence[Any] = _ODD_LINES
@@ -444,13 +444,13 @@ def _path(rng: np.random.Generator, most: int) -> Points:
 
 
 def _times(rng: np.random.Generator, count: int) -> list[int]:
-    """When its points, or pieces, were recorded."""
+    """When the points or pieces of a trip were recorded."""
     times = START + int(rng.integers(10**6)) + int(rng.choice([0, 15, 15, 100])) * np.arange(count)
     return [int(time) for time in (rng.permutation(times) if rng.uniform() < 0.3 else times)]
 
 
 def _rows(rng: np.random.Generator, form: Format, person: str | None, trip: str | None, most: int) -> list[Row]:
-    """One trip, in as many rows as its format takes and chance wants."""
+    """One trip, in a number of rows that depends on its format and on chance."""
     points = _path(rng, most)
     if form.by_point:
         return [Row(person, trip, time, [at]) for at, time in zip(points, _times(rng, len(points)), strict=True)]
@@ -458,13 +458,13 @@ def _rows(rng: np.random.Generator, form: Format, person: str | None, trip: str 
     if form.bare or rng.uniform() < 0.5:
         cuts = np.linspace(0, len(points), parts + 1).astype(int)
         pieces = [points[a:b] for a, b in pairwise(cuts)]
-    else:  # the same again and again
+    else:  # the same row again and again
         pieces = [points] * parts if len(points) < 200 else [points]
     return [Row(person, trip, time, piece) for piece, time in zip(pieces, _times(rng, len(pieces)), strict=True)]
 
 
 def _spoilt(rng: np.random.Generator, form: Format, rows: list[Row], share: float, iso: bool) -> list[Row]:
-    """The rows with a share of their values replaced by odd ones, ids in other white space, and times as text."""
+    """The rows with a share of their values replaced by odd ones, other white space around ids, and times as text."""
     spoilt = []
     texts = [role for role in form.columns if form.kinds.get(role, pa.string()) == pa.string()]
     for row in rows:
@@ -493,11 +493,11 @@ def _nameless(rng: np.random.Generator, form: Format, rows: list[Row]) -> list[R
 
 @dataclass(frozen=True)
 class Star:
-    """A base and some neighbours of it, each with all rows of the same unit more, but not the same rows.
+    """A base and some neighbours of it; each adds all rows of the same unit, but the rows differ between neighbours.
 
-    batch  points that are read at a time: few, so that small files have many batches
-    wary   whether the curator is, as for a publication of which the custodian is not sure
-    files  the rows of each neighbour, and whether they are the unit's own
+    batch  number of points read at a time: few, so that small files have many batches
+    wary   whether the curator is wary, as for a publication without `sure`
+    files  the rows of each neighbour, each with whether it is the unit's own
     """
 
     form: str
@@ -549,7 +549,7 @@ def star(rng: np.random.Generator, name: str, unit: Unit, size: int = STAR, most
 
 
 def _mixed(rng: np.random.Generator, base: list[Row], mine: list[Row]) -> list[tuple[bool, Row]]:
-    """Rows of a unit before, after, within or among those of others, whose order stays; and which are its own."""
+    """A unit's rows before, after, within or among those of others, whose order is kept; and which are its own."""
     own = np.zeros(len(base) + len(mine), np.bool_)
     cut = int(rng.integers(len(base) + 1))
     places = (

@@ -1,10 +1,10 @@
 """Exact neighbour tests, from files to measurements.
 
-Noise is additive with a known scale, so that no sampling is needed to see whether it is enough. Two files that differ
-in all rows of one unit, one trip or one person, are each read by an engine and given to a curator. The curator of the
-second gives the answers of the first, so that both are asked the same questions. For each question the exact vectors
-are then compared: they may differ by no more than the sensitivity that was charged. Whatever else the two runs show of
-the data is a violation too: another list of questions, or an error on one side only.
+Noise is additive with a known scale, so no sampling is needed to see whether it is enough. Two files that differ in all
+rows of one unit (one trip or one person) are each read by an engine and given to a curator. The curator of the second
+gives the answers of the first, so that both are asked the same questions. For each question the exact vectors are then
+compared: they may differ by at most the sensitivity that was charged. Anything else that the two runs reveal about the
+data is a violation too: a different list of questions, or an error on one side only.
 """
 
 from __future__ import annotations
@@ -86,15 +86,15 @@ class Asked:
     exact: NDArray[np.int64]
 
     def moved(self, other: Asked) -> int:
-        """How far two exact vectors are from each other, in the norm that the sensitivity is in."""
-        apart = np.abs(self.exact.astype(object) - other.exact.astype(object))  # of any size
+        """The distance between two exact vectors, in the norm of the sensitivity."""
+        apart = np.abs(self.exact.astype(object) - other.exact.astype(object))  # integers of any size
         return int(apart.max() if self.question[0] in SCORES else apart.sum())
 
 
 class Prompted(Curator):
     """A curator that notes what it is asked, and gives the answers of a `script`, if it has one.
 
-    public  what a release tells of its data beside these answers
+    public  what a release tells about its data in addition to these answers
     """
 
     script: Sequence[Any] | None = None
@@ -127,7 +127,7 @@ class Prompted(Curator):
         sensitivity = entry.sensitivity
         if entry.question == "partition":
             exact = self._records.shares().ravel()
-        else:  # what was noted, or what the noise is for, whatever is less
+        else:  # the sensitivity that was noted or the one that the noise covers, whichever is less
             exact = type(question).of(question, self._records)
             sensitivity = min(sensitivity, int(entry.scale * entry.epsilon / (2 if entry.question == "select" else 1)))
         values = {name: _plain(value) for name, value in vars(question).items()}
@@ -154,12 +154,12 @@ class Pair:
     mechanism: Mechanism | None = None
 
     def told(self) -> str:
-        """What tells the two files apart, in words; empty if nothing does."""
+        """What distinguishes the two files, in words; empty if nothing does."""
         first = self.run([row for own, row in self.rows if not own])
         return told(first, self.run([row for _, row in self.rows], first))
 
     def run(self, rows: Sequence[Row], before: Prompted | Exception | None = None) -> Prompted | Exception:
-        """A curator of a file with these rows after all questions, answered as `before`; or what was raised."""
+        """A curator of a file with these rows, after all questions, answered as in `before`; or what was raised."""
         some, unit = self.some, self.some.unit
         queries = Snapped.of(QUERIES, some.grid)
         plan = Plan.of(some.grid, 1, queries=queries, unit=unit.name, max_trips=unit.max_trips, gap=some.gap)
@@ -172,10 +172,10 @@ class Pair:
                     curator = Prompted(records, Budget(len(QUESTIONS)), SeededNoise(0), unit, wary=some.wary)
                     curator.script = before.answers if isinstance(before, Prompted) else None
                     curator.public = source.row_is_trip, source.roles, source.crs
-                    with suppress(EmptyMapError):  # which follows from answers
+                    with suppress(EmptyMapError):  # this follows from answers
                         self._ask(curator)
                     return curator
-        except Exception as error:  # whatever it is: that it was raised is what shows
+        except Exception as error:  # of any kind: that it was raised is visible
             return error
 
     def _ask(self, curator: Prompted) -> None:
@@ -186,7 +186,7 @@ class Pair:
             curator.ask(question)
 
     def smallest(self, what: str) -> Pair:
-        """The same with as few rows as still tell the same kind of thing."""
+        """The same pair with as few rows as still show the same kind of violation."""
         kind, pair, size = what.split()[:3], self, max(1, len(self.rows) // 2)
         while size:
             for start in range(0, len(pair.rows), size):
@@ -206,7 +206,7 @@ class Pair:
 
 
 def told(first: Prompted | Exception, second: Prompted | Exception) -> str:
-    """What tells two runs apart, in words; empty if nothing does."""
+    """What distinguishes two runs, in words; empty if nothing does."""
     if isinstance(first, Exception) and isinstance(second, Exception):
         return ""
     for error, side in ((first, "without"), (second, "with")):
@@ -217,12 +217,12 @@ def told(first: Prompted | Exception, second: Prompted | Exception) -> str:
     if first.public != second.public:
         return f"what is public differs: {first.public} without the unit, {second.public} with it"
     if [each.question for each in first.asked] != [each.question for each in second.asked]:
-        return "other questions are asked"
+        return "different questions are asked"
     return next(iter(exceeded(first, second).values()), "")
 
 
 def exceeded(first: Prompted, second: Prompted) -> dict[int, str]:
-    """By how much too much each question was moved, in words, by its place in the list of questions."""
+    """For each question that moved by too much, how far, in words; keyed by its place in the list of questions."""
     return {
         i: f"{one.question[0].__name__} moved by {one.moved(other):,}, and {one.sensitivity:,} was charged"
         for i, (one, other) in enumerate(zip(first.asked, second.asked, strict=True))
@@ -232,12 +232,12 @@ def exceeded(first: Prompted, second: Prompted) -> dict[int, str]:
 
 @dataclass
 class Count:
-    """What became of some pairs.
+    """The results for some pairs.
 
-    pairs       that were compared
-    refused     of them, on both sides
-    moved       of them, where an exact vector was moved, but by no more than was charged
-    violations  those that can be told apart, and by what
+    pairs       number of pairs compared
+    refused     pairs refused on both sides
+    moved       pairs in which an exact vector moved, but by no more than was charged
+    violations  pairs that can be told apart, and by what
     """
 
     pairs: int = 0
@@ -246,7 +246,7 @@ class Count:
     violations: list[tuple[str, Pair]] = field(default_factory=list)
 
     def compare(self, some: Star, engine: str, mechanism: Mechanism | None = None) -> None:
-        """Hold each neighbour of a star against its base."""
+        """Compare each neighbour of a star with its base."""
         first = Pair(some, [], engine, mechanism).run(some.base)
         for rows in some.files:
             pair = Pair(some, rows, engine, mechanism)
@@ -268,7 +268,7 @@ def run_pairs(
     show: Callable[[float], None] = lambda share: None,
     most: int = 60,
 ) -> dict[tuple[str, str, str], Count]:
-    """About so many pairs over all formats, engines and units; what was found of each."""
+    """Compare about `pairs` pairs over all formats, engines and units; return the results for each."""
     cases = [
         (name, engine, unit)
         for name in formats

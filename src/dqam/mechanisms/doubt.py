@@ -66,8 +66,8 @@ class Doubt:
             moved, all_trips = (
                 self.lattice.answers_by(self._corners, some) for some in (rectangles, np.array([[0, 0, columns, rows]]))
             )
-            squares = np.square(moved - share * all_trips)  # beside what the number of trips moves
-            noise += squares.cumsum(axis=0)[-1] / len(squares)  # in one order, however many rectangles are asked
+            squares = np.square(moved - share * all_trips)  # apart from what the noise in the number of trips moves
+            noise += squares.cumsum(axis=0)[-1] / len(squares)  # in the same order for any number of rectangles
         model = self.model * np.sqrt(np.minimum(1.0, np.minimum(share / LOW, (1 - share) / HIGH)))
         deviations: Floats = np.sqrt(noise + model**2)
         return deviations

@@ -31,12 +31,12 @@ Floats = NDArray[np.float64]
 
 LOOK = Fraction(1, 5)  # of the budget, to see how much there is to measure
 POOR = 400.0  # worth below which it is looked at twice
-GLIMPSE, CLEAR = 1.25, 5.0  # standard deviations above 0 that trips must be after one look, and after two
+GLIMPSE, CLEAR = 1.25, 5.0  # standard deviations that the number of trips must be above 0, after one look and after two
 DOUBT = 0.3  # by how much of itself the guess at the mean answer may be wrong
 
 
 class EmptyMapError(InputError):
-    """A first look, with noise, has found hardly anything on the map; what it cost is spent, and nothing else."""
+    """A first, noisy look found hardly anything on the map; what it cost is spent, and nothing else."""
 
     def __init__(self, curator: Curator) -> None:
         super().__init__(
@@ -77,16 +77,17 @@ def measure_size(
     first: Fraction = LOOK,
     share: Callable[[float], Fraction] = two_looks,
 ) -> Size:
-    """The size of the data set, for `first` of `budget`, and up to `share` of it by the worth that this look finds.
+    """The size of the data set, measured with the share `first` of `budget`. A second look may bring that to the share
+    `share(worth)`, for the worth that the first look finds.
 
-    Where the worth, after any look, is below `least`, the size is not `enough`: all that is left goes into it, and a
-    mechanism should spread the trips evenly.
+    If the worth after any look is below `least`, the size is not `enough`: all of the remaining budget goes into it,
+    and a mechanism should spread the trips evenly.
 
-    A wary curator's publication ends, with an `EmptyMapError`, where the number of trips cannot be told from 0: after
-    the first look where it is below 1.25 standard deviations of its noise, after the second where it is below 5. For a
-    first look of 1/20 of the budget that is half-way between an empty map and a worth of 100: an empty one is noticed
-    there in 91 % of all cases, and a worth of 100 taken for one in 9 %, one of 200 in 0.2 %. All of this follows from
-    answers of the curator, and tells no more than they do.
+    With a wary curator, the publication ends with an `EmptyMapError` if the number of trips cannot be distinguished
+    from 0: after the first look if it is below 1.25 standard deviations of its noise, after the second if it is below
+    5. For a first look of 1/20 of the budget, 1.25 is half-way between an empty map and a worth of 100. An empty map is
+    then noticed in 91 % of all cases; a worth of 100 is taken for empty in 9 %, and a worth of 200 in 0.2 %. All of
+    this follows from answers of the curator, and tells no more than they do.
     """
     if not len(queries):
         raise InputError("A mechanism needs at least one query to be good at; got none.")

@@ -29,7 +29,7 @@ eps as MASS = 2^30 - 2^24 and N <= 2^22: rounding costs no privacy.
 
 What it takes: noise on single cells too, exact sums (they are kept in more than 64 bits, so that common intervals
 cancel), and costs that are not cut at 0, since noise that was cut could not be lowered. The mass of 2^31 trips is below
-2^61 and penalties are at most that; costs are then below 2^62, as `UniformityCosts` shows, and not cut, so that
+2^61 and penalties are at most that; costs are then below 2^62, as `UniformityCosts` shows, and not clamped, so that
 noise leaves 64 bits with a chance below 2^27 exp(-128) at the widest scale that the curator allows, and below
 2^27 exp(-2^20) for eps >= 0.001 m.
 

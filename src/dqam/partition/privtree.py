@@ -33,8 +33,8 @@ The extra U in the decay is what spread-out mass needs; the original proof has p
 
 All of this is exact in 64 bits: the mass is at most 2^31 MASS < 2^61, and the threshold is within +-2^61. The curator
 allows lambda <= 2^55 and units of up to 2^20 trips, so that decay < 2^56 and, as the greatest depth is 12, d * decay is
-below 2^60. The bias is then within +-(2^61 + 2^60), and is not cut before noise is added. OpenDP cuts bias plus noise
-at 64 bits, which is beyond every threshold and does not change the comparison.
+below 2^60. The bias is then within +-(2^61 + 2^60), and is not clamped before noise is added. OpenDP clamps bias plus
+noise to 64 bits, which is beyond every threshold and does not change the comparison.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class PrivTree:
     def __post_init__(self) -> None:
         if not abs(self.threshold) <= MOST_TRIPS:
             raise InputError(
-                f"The threshold of PrivTree is a number of trips from {-MOST_TRIPS} to {MOST_TRIPS}; "
+                f"The threshold of PrivTree must be a number of trips from {-MOST_TRIPS} to {MOST_TRIPS}; "
                 f"got {self.threshold}."
             )
         if self.max_depth is not None and self.max_depth < 0:

@@ -7,7 +7,7 @@ below the claim it proves nothing, above the claim it proves a fault.
 
 A mechanism is any callable `f(trips, rng) -> outcome`. An outcome is a number, an array, a `Partition`, a string or a
 tuple, or a dict of these: structure is an event like any other. A `Sampler` knows both data sets of a pair and can add
-the log-likelihood ratio of what it answered: where the form of the noise is known, no other number tells more.
+the log-likelihood ratio of its answers: if the distribution of the noise is known, no other number tells more.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ Codes = NDArray[np.int64]
 
 GRID = Grid((0.0, 0.0, 8.0, 8.0), 8, 8)  # a cell is one unit
 THRESHOLDS = 64  # values of a number that are tried as thresholds
-CANDIDATES = 30  # by how much more sure one has to be to choose an event than to bound it, as many are tried
+CANDIDATES = 30  # to choose an event the allowed error is divided by this, because many events are tried
 WIDEST = 256  # numbers of an array that are looked at one by one
 
 
 @runtime_checkable
 class Sampler(Protocol):
-    """A mechanism that draws its own runs, and may look at both data sets of the pair to say how telling each is."""
+    """A mechanism that draws its own runs, and may use both data sets of the pair to say how telling each run is."""
 
     def draw(
         self, pair: tuple[Trips, Trips], side: int, runs: int, rng: np.random.Generator, step: Callable[[int], None]
     ) -> list[Any] | dict[str, NDArray[Any]]:
-        """Outcomes on `pair[side]`: a list, or arrays with one row for each run. Calls `step` with the runs done."""
+        """Outcomes on `pair[side]`: a list, or arrays with one row per run. Calls `step` with the runs done."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def audit(
 
 
 def repeat(run: Callable[[], Any], runs: int, step: Callable[[int], None]) -> list[Any]:
-    """The outcomes of so many runs; that one fails is an outcome, too, and may tell."""
+    """The outcomes of `runs` runs; a failure is an outcome too, and may tell something."""
     outcomes = []
     for done in range(runs):
         try:
@@ -142,20 +142,20 @@ def repeat(run: Callable[[], Any], runs: int, step: Callable[[int], None]) -> li
 
 
 def _finding(pair: str, numbers: dict[str, Floats], labels: dict[str, Codes], runs: int, doubt: float) -> Finding:
-    """Choose an event on the first half of the runs of each side, bound it on the second.
+    """Choose an event on the first half of the runs of each side, and bound it on the second.
 
-    An event is that a number is at least, or at most, a threshold. Labels become numbers by how much likelier each is
-    on one side than on the other: what has to be learned is learned on the first quarter, and its thresholds are chosen
-    on the next.
+    The event is that a number is at least, or at most, a threshold. Labels become numbers by how much likelier each is
+    on one side than on the other. Whatever must be learned is learned on the first quarter, and its thresholds are
+    chosen on the next.
     """
     half, quarter = runs // 2, runs // 4
     first_quarter = slice(0, quarter), slice(runs, runs + quarter)
-    tried = [(name, values, 0) for name, values in numbers.items()]  # and from which run on thresholds are chosen
+    tried = [(name, values, 0) for name, values in numbers.items()]  # and the run from which thresholds are chosen
     if len(numbers) > 1:
         tried.append(("likelihood", _likelihood(np.stack(list(numbers.values()), axis=1), *first_quarter), quarter))
     for name, codes in labels.items():
         kinds = codes.max() + 1
-        if kinds <= half:  # if nearly all differ, thresholds say more
+        if kinds <= half:  # if nearly all labels differ, thresholds tell more
             on_one, on_other = (np.bincount(codes[side], minlength=kinds) + 0.5 for side in first_quarter)
             tried.append((f"how telling is {name}", np.log(on_other / on_one)[codes], quarter))
     best, event, happened, reverse = -math.inf, "", np.zeros(2 * runs, bool), False

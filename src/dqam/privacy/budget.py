@@ -18,7 +18,7 @@ from dqam.errors import InputError
 
 Number = int | float | str | Fraction
 
-MOST_OF_A_PERSON = 2**20  # trips; a sensitivity times this, and what PrivTree makes of it, still fits 64 bits
+MOST_OF_A_PERSON = 2**20  # trips; a sensitivity times this, and what PrivTree derives from it, still fits 64 bits
 
 
 class BudgetError(InputError):

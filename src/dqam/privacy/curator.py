@@ -49,7 +49,7 @@ class Curator:
     It is made of walks, or of records of them that many curators share, so that experiments count exactly only once:
     what these curators spend adds up, and none of them knows of the others.
     Of a person's trips at most `unit.max_trips` are kept, chosen by a random order that looks at nothing else.
-    Where it is `wary`, mechanisms end early if their first look at the size finds hardly anything (`measure_size`).
+    If it is `wary`, mechanisms end early if their first look at the size finds hardly anything (`measure_size`).
     """
 
     neighbours = Neighbours.ADD_OR_REMOVE_ONE_UNIT

@@ -1,9 +1,9 @@
 """At most m trips a person, chosen alike wherever the trips are.
 
 A person's trips are ordered by the MD5 of the publication's salt and the trip's id, and the first m are kept. Trips
-without ids have numbers for them, counted within each person. Which are kept depends on nothing but the salt, drawn at
-random for each publication and public, and the person's own trips: with or without another person they are the same. So
-a person changes what is counted by m trips at most. Trips that do not say whose they are are left out.
+without ids are numbered within each person instead. Which trips are kept depends only on the person's own trips and on
+the salt, which is public and drawn at random for each publication: with or without another person they are the same. So
+a person changes what is counted by at most m trips. Trips without a person are left out.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Keep:
         return keep & known
 
     def candidates(self, trips: Trips) -> Trips:
-        """The trips that may be kept: all, or those that say whose they are."""
+        """The trips that may be kept: all, or for the unit 'person' those whose person is known."""
         if self.unit.name == "trip" or trips.persons is None or not trips.persons.null_count:
             return trips
         return trips.kept(None, trips.persons.is_valid().to_numpy(zero_copy_only=False))

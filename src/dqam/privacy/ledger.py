@@ -1,8 +1,8 @@
 """The ledger: every publication of a data set draws on one total budget, kept in a database.
 
 An epsilon is charged in one transaction that is on disk before any noise is drawn. If the computation then fails, it
-stays charged. Data sets are known by name, and by sketches of their trips, so that trips that were published under one
-name do not get a second budget under another. The ledger is the custodian's and never part of a release.
+stays charged. Data sets are identified by name, and by sketches of their trips, so that trips that were published under
+one name do not get a second budget under another. The ledger is for the custodian only and never part of a release.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ LOCK = 0x6471616D  # PostgreSQL's advisory lock that stands for the whole ledger
 URL_LIKE = re.compile(r"\w[\w+.-]*://|(sqlite|postgres(ql)?)(\+\w+)?:", re.IGNORECASE)
 IGNORED = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\u2800\U0001d159\U000e0000-\U000e0fff]"
-)  # not seen
+)  # invisible characters
 FRACTION = re.compile(r"[1-9][0-9]{0,100}(/[1-9][0-9]{0,100})?")
 
 TABLES = MetaData()
@@ -96,9 +96,9 @@ PUBLICATIONS = Table(
     Column("grid", Text, nullable=False),
     Column("noted", Text, nullable=False),
     Column("release", Text),  # when the release was saved
-    Column("settled", Text),  # what it cost in the end, if it ended early
+    Column("settled", Text),  # the final cost, if it ended early
 )
-SKETCHES = Table(  # publications of the same trips under one name have one
+SKETCHES = Table(  # publications of the same trips under one name share one
     "dqam_sketches",
     TABLES,
     Column("number", Integer, primary_key=True),
@@ -115,9 +115,9 @@ class SameTripsError(BudgetError):
 
     found  what was found, as a clause without a way out
     other  the name under which they were published
-    unit   the unit of that data set, if it is not the one that was asked for
+    unit   the unit of that data set, if it is not the requested one
 
-    The message says what to do in Python: use the other name, or insist with `sure`. Commands put it in their words.
+    The message says what to do in Python: use the other name, or override with `sure`. Commands use their own words.
     """
 
     def __init__(self, message: str, found: str = "", other: str = "", unit: str | None = None) -> None:
@@ -153,7 +153,7 @@ class Publication:
     """One publication that was paid for.
 
     epsilon  what was charged before noise was drawn
-    settled  what it cost in the end, if it ended early: at most epsilon
+    settled  the final cost, if it ended early: at most epsilon
     release  when it was saved, if it was
     """
 
@@ -273,7 +273,7 @@ class Ledger:
 
     @property
     def sketch_key(self) -> str:
-        """The secret under which trips are sketched for this ledger; it was drawn when the ledger was made."""
+        """The secret key for the sketches in this ledger; it was drawn when the ledger was created."""
         with self._transaction(write=False) as connection:
             key = connection.execute(select(SECRETS.c.value).where(SECRETS.c.name == "sketches")).scalar()
         if key is None:
@@ -292,12 +292,12 @@ class Ledger:
         sketch: Sketch | None = None,
         sure: bool = False,
     ) -> Spent:
-        """Charge a publication, or refuse and charge nothing; noise may be drawn only after this returned.
+        """Charge a publication, or refuse and charge nothing; noise may be drawn only after this has returned.
 
-        A data set that is new is registered with `total`, or if that is not said with this epsilon as its total. Trips
+        A new data set is registered with `total`, or with this epsilon as its total if `total` is not given. Trips
         that were published under another name are refused with a `SameTripsError`, unless the custodian is `sure`.
 
-        sketch  of the trips, made under `sketch_key`; it is kept, to recognise the trips later
+        sketch  of the trips, made with `sketch_key`; it is kept to recognise the trips later
         """
         name, asked = canonical(name), _epsilon(epsilon)
         given = None if total is None else _epsilon(total)
@@ -364,7 +364,7 @@ class Ledger:
         """Note that a publication ended early, without a release, after it had used only `spent` of its charge.
 
         The rest can be spent again. Both numbers stay on record. This is final: it is done once, and never after the
-        release was saved. Where it is not reached, as after a crash, all that was charged stays spent.
+        release was saved. If it is not reached, for example after a crash, everything that was charged stays spent.
         """
         spent = _epsilon(spent)
         with self._transaction() as connection:
@@ -402,7 +402,7 @@ class Ledger:
         return f"Ledger({self._place!r})"
 
     def _prepare(self) -> None:
-        """Make or upgrade the tables; only here, so that a ledger that vanished is not begun anew unseen."""
+        """Create or upgrade the tables; only here, so that a ledger that vanished is not silently started anew."""
         if self._lite:
             try:
                 Path(self._place).parent.mkdir(parents=True, exist_ok=True)
@@ -414,12 +414,12 @@ class Ledger:
             found = inspect(connection).has_table(VERSIONS.name)
             old = found and connection.execute(select(VERSIONS.c.version)).scalars().all() == [1]
         if not found and self._lite:
-            os.chmod(self._place, 0o600)  # it says when what was published of whom
+            os.chmod(self._place, 0o600)  # it records when what was published about whom
         if not found or old:
             with self._transaction(made=False) as connection:
                 TABLES.create_all(connection)  # those that are missing
                 versions = connection.execute(select(VERSIONS.c.version)).scalars().all()
-                if versions == [1]:  # nobody else was faster
+                if versions == [1]:  # no other process was faster
                     connection.exec_driver_sql("ALTER TABLE dqam_publications ADD COLUMN settled TEXT")
                     connection.execute(update(VERSIONS).values(version=VERSION))
                 if versions in ([], [1]):
@@ -567,7 +567,7 @@ class Ledger:
 
 
 def _folder() -> Path:
-    """The user's folder for dqam; where `click.get_app_dir` has it."""
+    """The user's folder for dqam, the same as that of `click.get_app_dir`."""
     if sys.platform == "win32":
         return Path(os.environ.get("APPDATA", os.path.expanduser("~")), "dqam")
     if sys.platform == "darwin":
@@ -627,11 +627,11 @@ def canonical(name: str) -> str:
 
 
 def _looks(name: str) -> frozenset[str]:
-    """How a canonical name looks in small letters and in capitals; names that share a look are one data set.
+    """How a canonical name looks in lower and in upper case; names that share a look are one data set.
 
-    A look is a skeleton of Unicode's TR39, in which characters that are easily confused are the same: "x" in all
-    scripts, but also "m" and "rn", "1" and "l" in small letters and "1" and "I" in capitals. Names that are one by
-    mistake share a budget, which is safe, and can be given a name that differs more.
+    A look is a skeleton as in Unicode's TR39, in which characters that are easily confused are the same: "x" in all
+    scripts, but also "m" and "rn", "1" and "l" in lower case, and "1" and "I" in upper case. Names that are taken for
+    one by mistake share a budget, which is safe; a name that differs more avoids it.
 
     >>> sorted(_looks("ta\u0445is") & _looks("taxis")), _looks("march") & _looks("april")
     (['TAXlS', 'taxis'], frozenset())
@@ -647,11 +647,11 @@ def _skeleton(text: str) -> str:
 
 @cache
 def _prototypes() -> dict[int, str]:
-    """For each character that can be confused, one text for all that are confused with it.
+    """For each character that can be confused with others, one text that stands for all of them.
 
-    The library lists with each character those that it is mapped to or from: a star around the prototype. So one with a
-    single neighbour is mapped to that; where two have only each other, to the longer or, if both are characters, to the
-    smaller. Marks of direction are of its listing and no part of the character.
+    For each character the library lists those that it is mapped to or from: a star around the prototype. So a character
+    with a single neighbour is mapped to that. If two have only each other, they are mapped to the longer one or, if
+    both are single characters, to the smaller. Direction marks belong to the library's listing, not to the character.
     """
     from confusable_homoglyphs.confusables import confusables_data
 
@@ -718,7 +718,7 @@ def _keep(connection: Connection, name: str, sketch: bytes) -> None:
 
 
 def _known_as(account: Account, name: str) -> str:
-    """The name in the ledger, and why it is meant by a name that only looks like it."""
+    """The name in the ledger; with the given name, if that only looks like it."""
     return account.name if account.name == name else f"{account.name} (which {name!r} looks like)"
 
 

@@ -1,8 +1,8 @@
 """The noise of a release, and the same distributions from a seed for tests and experiments.
 
 Both add to integers only: noise on floating-point numbers leaks through their low digits. `OpenDPNoise` draws
-exactly, from the operating system's randomness. What `SeededNoise` touched is not private, and is marked so in the
-provenance of a release; `publish` never uses it.
+exactly, from the operating system's randomness. Anything made with `SeededNoise` is not private, and is marked so in
+the provenance of a release; `publish` never uses it.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def check_scale(scale: Fraction) -> None:
 
 
 def prepare(values: Integers, scale: Fraction) -> tuple[Integers, float]:
-    """Values and scale as a sampler may have them.
+    """Values and scale in the form that a sampler accepts.
 
-    Values are cut to +-LARGEST rather than refused: a refusal would tell of the data. Cutting never raises a
-    sensitivity, as each number moves by at most what it moved before; questions within their limits (`dqam.statistics`)
-    have nothing to cut. OpenDP then adds noise in integers of any size and cuts the sum at 64 bits, which looks at
-    nothing but the noisy value. The scale as a float is not below the exact one.
+    Values are clamped to +-LARGEST rather than refused: a refusal would depend on the data. Clamping never raises a
+    sensitivity, because each number moves by at most what it moved before; questions within their limits
+    (`dqam.statistics`) have nothing to clamp. OpenDP then adds noise in integers of any size and clamps the sum to 64
+    bits, which depends only on the noisy value. The scale as a float is not below the exact one.
     """
     if values.dtype != np.int64 or values.ndim != 1 or not len(values):
         raise InputError(f"Noise is added to a vector of int64; got {values.dtype} of shape {values.shape}.")

@@ -1,7 +1,8 @@
 """Recognise trips that were published before, under another name, from a small sample of keyed hashes.
 
-The ledger keeps a sketch with each publication. It is the custodian's and never part of a release. The key is random
-and stays in the ledger: without it hashes tell nothing, with it anyone can test whether a trip they know was hashed.
+The ledger keeps a sketch with each publication. It is for the custodian only and never part of a release. The key is
+random and stays in the ledger: without it hashes tell nothing; with it, anyone can test whether a trip they know was
+hashed.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from dqam.privacy.keeping import _base
 
 K = 16_384  # hashes in a sample
 FEW = 8  # common hashes below which a sample shows nothing
-DENSE = 8  # whole numbers are dense if at least one in so many, between the smallest and the largest, is an id
+DENSE = 8  # integer ids are dense if at least one in this many, from the smallest to the largest, is used
 BATCH = 1 << 17  # rows
-NO_NUMBERS = (2**63 - 1, -1)  # the smallest and the largest of none
+NO_NUMBERS = (2**63 - 1, -1)  # the smallest and the largest of an empty set
 HEADER = struct.Struct("<6q")
 
 Hashes = NDArray[np.uint64]
@@ -36,23 +37,23 @@ class Sketch:
                     time is unknown, of the box, person and trip id
     trip_numbers    smallest and largest number that a trip id ends with; the smallest is -1 if an id is not text
                     followed by at most 18 digits
-    person_numbers  the same of persons
+    person_numbers  the same for persons
 
     The `trips` sample does not depend on ids if there are times, so that a copy with new ids, or none, is recognised.
     Without times ids are needed: trips between the same two stations have the same box.
 
     **Merging.** The K smallest values of a union are among the K smallest of its parts. So sketches of parts, however
-    a set was divided, merge to the sketch of the whole, in any order, and a trip that is in two parts counts once.
+    a set was divided, merge into the sketch of the whole, in any order, and a trip that is in two parts counts once.
 
-    **Estimating.** A sample of K hashes holds all hashes of its set up to the largest of them, a sample of fewer all
-    that there are. Up to the smaller of the two thresholds, then, both sets are known completely. Hashes under a random
-    key are like independent uniform numbers, so this part is a random sample of the union at one rate, the same for
-    trips of either set and of both. The share of the smaller set's hashes in it that the other has too estimates the
-    share of all, with a standard error of sqrt(p (1 - p) / m) for a share p and m hashes of the smaller set: 0.004 at
-    most for sets of one size, 0.02 for a set and a thirtieth of it that overlap by a half (m is about K / 30 = 546).
+    **Estimating.** A sample of K hashes holds all hashes of its set up to the largest of them; a smaller sample holds
+    all that there are. Up to the smaller of the two thresholds, then, both sets are known completely. Hashes under a
+    random key are like independent uniform numbers, so this part is a random sample of the union at one rate, the same
+    for trips of either set and of both. The share of the smaller set's hashes in it that the other has too estimates
+    the share of all, with a standard error of sqrt(p (1 - p) / m) for a share p and m hashes of the smaller set: 0.004
+    at most for sets of one size, 0.02 for a set and a thirtieth of it that overlap by a half (m is about K / 30 = 546).
     Where both sets have fewer than K trips the answer is exact, but for two hashes being equal by chance, which for
-    sets of 16,384 has a probability below 10^-10. Larger sets need at least 8 common hashes, otherwise the answer is
-    0: disjoint sets have none, and a trip or two in common cannot look like many. A set that lies wholly in another is
+    sets of 16,384 has a probability below 10^-10. Larger sets need at least 8 common hashes, otherwise the answer is 0:
+    disjoint sets have none, and a trip or two in common cannot look like many. A set that lies wholly in another is
     found with a probability above 0.99999 if it has at least 1/600 of its trips (m is about 27 or more).
 
     **Dense ids.** Ids such as 1 to n, or "trip 1" to "trip n", are found in every file and show nothing. Two sets of
@@ -66,7 +67,7 @@ class Sketch:
     person_numbers: tuple[int, int] = field(default=NO_NUMBERS, repr=False)
 
     def merge(self, other: Sketch) -> Sketch:
-        """The sketch of the union of both sets; both must have been made under the same key."""
+        """The sketch of the union of both sets; both must have been made with the same key."""
         return Sketch(
             _smallest(self.ids, other.ids),
             _smallest(self.trips, other.trips),
@@ -75,13 +76,14 @@ class Sketch:
         )
 
     def overlap(self, other: Sketch) -> float:
-        """Estimated share, from 0 to 1, of the smaller set that is in the other too; by trips or ids, what is more."""
+        """Estimated share, from 0 to 1, of the smaller set that is also in the other: by trips or by ids, whichever is
+        larger."""
         by_trips = _overlap(self.trips, other.trips)
         return by_trips if self._dense or other._dense else max(by_trips, _overlap(self.ids, other.ids))
 
     @property
     def _dense(self) -> bool:
-        """Whether ids are such as any file may have."""
+        """Whether ids are so common that any file may have them."""
         known = len(self.ids)
         size = known if known < K else (K - 1) * 2.0**64 / float(self.ids[-1])
         return all(low >= 0 and high - low < DENSE * size for low, high in (self.trip_numbers, self.person_numbers))
@@ -108,7 +110,7 @@ NO_TRIPS = Sketch(np.empty(0, np.uint64), np.empty(0, np.uint64))
 
 
 def sketch_of(trips: pa.Table, key: str) -> Sketch:
-    """The sketch of a table with one row a trip.
+    """The sketch of a table with one row per trip.
 
     west, south, east, north  float64, the box around the trip's points; trips without one are left out
     person, trip              int64, uint64 or text, optional: ids that read the same, such as 17 and "17", are the same
@@ -120,7 +122,7 @@ def sketch_of(trips: pa.Table, key: str) -> Sketch:
 
 
 def sketch_sql(base: duckdb.DuckDBPyConnection, query: str, key: str) -> Sketch:
-    """The same of what `query` gives, whose rows are hashed where they are and never all in memory.
+    """The same for the result of `query`, whose rows are hashed in the database and never all in memory.
 
     Boxes are compared as 32-bit floats, so that a copy that was stored as such is recognised. Texts are hashed with
     their lengths, so that ("a", "bc") and ("ab", "c") differ.
@@ -129,10 +131,10 @@ def sketch_sql(base: duckdb.DuckDBPyConnection, query: str, key: str) -> Sketch:
     person, trip, time = (
         f"{name}::VARCHAR" if name in given else "NULL::VARCHAR" for name in ("person", "trip", "time")
     )
-    secret = "'" + key.replace("'", "''") + "'"  # parameters would have DuckDB hold all rows before the first is read
+    secret = "'" + key.replace("'", "''") + "'"  # with a parameter, DuckDB would hold all rows before the first is read
     ids = f"concat({_spelled(person)}, {_spelled(trip)})"
     ids_without_time = f"CASE WHEN {time} IS NULL THEN {ids} END"
-    # Adding 0 makes 0 of -0; what a 32-bit float cannot hold is unknown.
+    # Adding 0 turns -0 into 0; values that do not fit a 32-bit float count as unknown.
     sides = (f"(TRY_CAST({side} AS FLOAT) + 0::FLOAT)::BIT::INTEGER" for side in ("west", "south", "east", "north"))
     box = ", ".join(_spelled(f"{side}::VARCHAR") for side in sides)
     found = base.sql(
@@ -148,7 +150,7 @@ def sketch_sql(base: duckdb.DuckDBPyConnection, query: str, key: str) -> Sketch:
 
 
 def _spelled(text: str) -> str:
-    """SQL for a text that can be told from what follows it."""
+    """SQL for a text that can be separated from what follows it."""
     return f"coalesce(strlen({text}) || ':' || {text}, '-')"
 
 
@@ -161,7 +163,7 @@ def _number(text: str) -> str:
 
 
 def _smallest(known: Hashes, new: Hashes) -> Hashes:
-    """The K smallest distinct hashes of both; most new ones are too large, and are not sorted."""
+    """The K smallest distinct hashes of both; most new ones are too large, and are dropped before sorting."""
     found = np.sort(np.concatenate([known, new[new < known[-1]] if len(known) == K else new]))
     return found[np.append(True, found[1:] != found[:-1])[: len(found)]][:K]
 
@@ -175,11 +177,11 @@ def _union(ours: tuple[int, int], theirs: tuple[int, int]) -> tuple[int, int]:
 
 
 def _overlap(ours: Hashes, theirs: Hashes) -> float:
-    """The share of the smaller set, by their samples."""
+    """The share of the smaller set that is in the other, estimated from their samples."""
     thresholds = [hashes[-1] for hashes in (ours, theirs) if len(hashes) == K]
     if thresholds:
         ours, theirs = (hashes[hashes <= min(thresholds)] for hashes in (ours, theirs))
-    both = np.sort(np.concatenate([ours, theirs]), kind="stable")  # which is quick to merge what is sorted
+    both = np.sort(np.concatenate([ours, theirs]), kind="stable")  # a stable sort merges sorted runs quickly
     common = int(np.count_nonzero(both[1:] == both[:-1]))
     if not common or (thresholds and common < FEW):
         return 0.0

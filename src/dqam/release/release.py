@@ -85,7 +85,7 @@ class Provenance:
     queries     in words: what the mechanism was to be good at
     gap         the silence of the GPS at which trips were cut, in words; empty for none
     salt        by which the trips of a person were chosen; empty where the unit is a trip
-    row_is_trip whether every row was a trip of its own, as trips had no ids
+    row_is_trip whether every row was a trip of its own, because trips had no ids
     private     whether the noise was that of a release; False for noise from a seed
     versions    of dqam and of the libraries that the numbers come from
     """

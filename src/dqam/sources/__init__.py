@@ -50,7 +50,7 @@ def read(
     A data frame of Spark stays where it is, and is for `dqam.publish`.
 
     columns    names of columns by role (trip, person, time, lon, lat, geometry, polyline), where not recognised;
-               an empty name for one that is not to be used
+               an empty name for a role that should not be used
     crs        the coordinate reference system, where the source declares none or a wrong one
     swap_axes  exchange x and y
     on_error   "fail" on the first row that cannot be used, or "drop" such rows and count them in `Source.dropped`. If
@@ -94,10 +94,10 @@ class Source:
     name   the file's name, or the type of the object
     path   the file or URL; None where the source is an object
     crs    the coordinate reference system of the trips; swap_axes and on_error as they were given to `read`
-    batch  about so many points make a batch
+    batch  approximate number of points in a batch
 
-    What makes a trip is its id, within its person where there is one: rows with the same ids are one trip in every
-    format. Where a row is a trip and has no id, every row is a trip of its own.
+    A trip is defined by its id, within its person where there is one: rows with the same ids are one trip in every
+    format. In a table with one trip per row and no ids, every row is a trip of its own.
     """
 
     def __init__(
@@ -127,30 +127,30 @@ class Source:
         return self._intake.dropped
 
     def note(self, dropped: Mapping[str, int]) -> None:
-        """Count what whoever read the source elsewhere has left out."""
+        """Add counts of rows that were left out by another reader of the source."""
         for reason, count in dropped.items():
             self._intake.drop(reason, count)
 
     @property
     def joined(self) -> int:
-        """How many rows the latest iteration has joined to trips of several rows, where a row is a trip."""
+        """How many rows the latest iteration joined to others with the same ids, in a table with one trip per row."""
         return self._intake.joined
 
     @property
     def row_is_trip(self) -> bool:
-        """Whether every row is a trip of its own, as trips have no ids."""
+        """Whether every row is a trip of its own, because trips have no ids."""
         if isinstance(self._table, Trips):
             return self._table.ids is None
         return not (self._columns.lon or self._columns.row_id or self._columns.by_person)
 
     @property
     def person_is_trip(self) -> bool:
-        """Whether all points of a person are one trip, as trips have no ids."""
+        """Whether all points of a person are one trip, because trips have no ids."""
         return self._columns.by_person
 
     @property
     def has_persons(self) -> bool:
-        """Whether trips say whose they are."""
+        """Whether the source has person ids."""
         return self._table.persons is not None if isinstance(self._table, Trips) else bool(self._columns.person)
 
     @property
@@ -161,7 +161,7 @@ class Source:
         return bool(self._columns.time)
 
     def for_publishing(self) -> Source:
-        """The same, with rows that cannot be used left out, unless it was said what to do with them."""
+        """The same source, with rows that cannot be used left out, unless `on_error` was given."""
         if self.on_error is not None:
             return self
         made = copy(self)
@@ -228,7 +228,7 @@ class Source:
         return _read_only(Trips.concat(list(self)))
 
     def gathered(self) -> Trips:
-        """All trips at once, and be it none."""
+        """All trips at once; there may be none."""
         ids, persons, time = pa.array([], pa.string()), pa.array([], pa.string()), np.zeros(0, np.int64)
         none = Trips(
             np.zeros(0),
@@ -287,9 +287,9 @@ class Source:
         return joined(both, again, intake)
 
     def _has_lines(self, table: Table, columns: Columns, intake: Intake) -> bool:
-        """Whether a table of geometries is not one of points alone, which have to be put together to trips.
+        """Whether a table of geometries has anything but points, which must be grouped into trips.
 
-        Where rows are left out each counts for what it is; else the first is what all should be.
+        If bad rows are left out, each row is read as what it is; otherwise all must be of the kind of the first.
         """
         assert columns.geometry is not None
         if intake.drops:
@@ -308,7 +308,7 @@ class Source:
 
 
 def _silent(reason: str, count: int) -> None:
-    """For a second look at the same rows."""
+    """Ignore what is skipped: the same rows are read and counted again."""
 
 
 def _plain_ids(ids: pa.Array | None, what: str) -> pa.Array | None:

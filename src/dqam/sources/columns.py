@@ -39,25 +39,25 @@ class Columns:
 
     @property
     def row_id(self) -> str | None:
-        """What names a trip where a row is a trip."""
+        """The column that identifies a trip, in a table with one trip per row."""
         return self.trip or self.id
 
     @property
     def by_person(self) -> bool:
-        """Whether all that is known of a person is one trip: points, which have a time or are rows of two numbers, and
-        no trip ids to tell them apart."""
+        """Whether everything of a person is one trip: rows are points (they have a time, or columns of longitude and
+        latitude), and there are no trip ids."""
         return bool(self.person and not self.trip and (self.lon or (self.geometry and self.time)))
 
     @property
     def row_keys(self) -> list[str]:
-        """What tells trips apart where a row is a trip, or a piece of one; nothing if every row is a trip."""
+        """Columns that tell trips apart, where a row is a trip or a piece of one; none if every row is a trip."""
         if self.by_person:
             return [self.person] if self.person else []
         return [name for name in (self.person, self.row_id) if name] if self.row_id else []
 
     @property
     def used_by_rows(self) -> list[str]:
-        """All columns in use where a row is a trip, each once."""
+        """All columns in use in a table with one trip per row, each once."""
         return list(dict.fromkeys([*self.used, *self.row_keys]))
 
     @property
@@ -107,7 +107,7 @@ def recognise(
 
 
 def require_keys(columns: Columns, names: Sequence[str], source: str) -> None:
-    """An `InputError` where a point table has no ids, without which its points cannot be grouped into trips."""
+    """Raise an `InputError` if a point table has no ids, without which its points cannot be grouped into trips."""
     if not columns.keys:
         raise _missing(source, names, ("trip", "person"), "trip or person ids")
 

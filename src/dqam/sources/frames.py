@@ -83,20 +83,20 @@ class PandasTable(MemoryTable):
 
 
 def _column(values: Any) -> pa.Array:
-    """A column of a data frame. One of Python objects is text, each as it reads by itself."""
+    """A column of a data frame. A column of Python objects becomes text; each value is converted by itself."""
     if values.dtype != object:
         return pa.array(values, from_pandas=True)
     from pandas.api.types import infer_dtype
 
     if infer_dtype(values, skipna=True) == "string":
-        with suppress(UnicodeError):  # half a character, of which text would be left out
+        with suppress(UnicodeError):  # half a surrogate pair; `_text` leaves such values out
             return pa.array(values, pa.string(), from_pandas=True)
     return pa.array([_text(value) for value in values], pa.string())
 
 
 def _text(value: Any) -> str | None:
-    """What an object reads like: whole numbers without a point, bytes and geometries in hexadecimal. None if it is none
-    that can stand in a table."""
+    """An object as text: whole numbers without a decimal point, bytes and geometries in hexadecimal. None if it cannot
+    be a value in a table."""
     try:
         if isinstance(value, str):
             value.encode()
@@ -112,5 +112,5 @@ def _text(value: Any) -> str | None:
         if isinstance(value, date):
             return value.isoformat()
         return shapely.to_wkb(value, hex=True) if isinstance(value, shapely.Geometry) else None
-    except (ValueError, OverflowError):  # half a character, a number of more digits than Python writes, no date
+    except (ValueError, OverflowError):  # half a surrogate pair, too many digits for Python to print, no date
         return None

@@ -72,7 +72,7 @@ def declared_crs(schema: pa.Schema, column: str) -> str | None:
 
 
 def are_points(array: pa.Array, name: str) -> Mask:
-    """Which geometries are points; a row without a geometry is none."""
+    """Which geometries are points; a row without a geometry is not."""
     array = plain(array)
     kind = array.type
     valid: Mask = array.is_valid().to_numpy(zero_copy_only=False)
@@ -85,7 +85,7 @@ def are_points(array: pa.Array, name: str) -> Mask:
 
 
 def points(array: pa.Array, name: str) -> tuple[Floats, Floats, Mask]:
-    """x and y of a column of points, NaN where there is none; and which rows are neither points, empty nor null."""
+    """x and y of a column of points, NaN where there is none; and which rows are neither points nor empty nor null."""
     array = plain(array)
     if pt.is_struct(array.type) or pt.is_fixed_size_list(array.type):
         return *_native_points(array, name), np.zeros(len(array), np.bool_)
@@ -102,8 +102,8 @@ def points(array: pa.Array, name: str) -> tuple[Floats, Floats, Mask]:
 
 
 def lines(array: pa.Array, name: str, points: bool) -> tuple[Floats, Floats, Ints, Mask]:
-    """x and y of a column of LineStrings, or of `points` too; each one's number of points, 0 where there is none; and
-    which rows are something else."""
+    """x and y of a column of LineStrings (with `points`, of points too); the number of points in each row, 0 where
+    there are none; and which rows are something else."""
     array = plain(array)
     if pt.is_list(array.type) or pt.is_large_list(array.type):
         lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()).to_numpy()
@@ -117,7 +117,7 @@ def lines(array: pa.Array, name: str, points: bool) -> tuple[Floats, Floats, Int
 
 
 def describe(array: pa.Array, name: str, wanted: str, i: int) -> str:
-    """What is wrong with row i, whose geometry is not the one that is wanted."""
+    """What is wrong with row i, whose geometry is not of the wanted type."""
     one = plain(array)[i : i + 1]
     shape = _shapes(one, name)[0][0]
     if shape is None:
@@ -127,7 +127,7 @@ def describe(array: pa.Array, name: str, wanted: str, i: int) -> str:
 
 
 def _shapes(array: pa.Array, name: str) -> tuple[NDArray[Any], Mask]:
-    """Shapes of WKB, or of WKT and hexadecimal WKB in text; None where there is none; and which cannot be read."""
+    """Shapes from WKB, or from WKT or hexadecimal WKB in text; None where there is none; and which cannot be read."""
     kind = array.type
     values = np.array(array.to_pylist(), dtype=object)
     if pt.is_null(kind):

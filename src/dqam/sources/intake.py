@@ -1,7 +1,7 @@
-"""What happens to rows on their way in: what cannot be used is refused, or left out and counted.
+"""Validation of rows: those that cannot be used are refused, or left out and counted.
 
-Whether a row is left out depends on that row alone: with or without it all others are read the same.
-One `Intake` belongs to one iteration over a source; it also knows how far that iteration is.
+Whether a row is left out depends on that row alone: with or without it, all others are read the same.
+An `Intake` belongs to one iteration over a source; it also tracks the progress of that iteration.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Intake:
         self.share = 1.0  # of the progress that belongs to reading; what is left is for work that comes after it
         self.dropped: dict[str, int] = {}
         self.zones: set[bool] = set()  # whether times so far had a time zone
-        self.joined = 0  # rows that were joined to trips of several rows
+        self.joined = 0  # rows that were joined to others of the same trip
         self._degrees = is_degrees(crs)
         self._limits = (180.0, 90.0) if self._degrees else (np.finfo(np.float64).max,) * 2
         self._seen = self._bad = 0
@@ -62,7 +62,7 @@ class Intake:
 
     @property
     def drops(self) -> bool:
-        """Whether what cannot be used is left out."""
+        """Whether rows that cannot be used are left out."""
         return self.on_error == "drop"
 
     def drop(self, reason: str, count: int) -> None:
@@ -72,12 +72,12 @@ class Intake:
 
     @property
     def skip(self) -> Skip | None:
-        """What counts the rows of a file that are left out, if they are."""
+        """The function that counts rows of a file that are left out; None if they are not left out."""
         return self.drop if self.drops else None
 
     def leave_out(self, bad: Mask, reason: str, first_row: int, why: str | Callable[[int], str]) -> None:
-        """Count rows that cannot be used, or refuse the source for the first of them, i, with the words `why` (or what
-        it gives for i)."""
+        """Count rows that cannot be used, or refuse the source because of the first of them, i. The message is `why`,
+        or what `why` returns for i."""
         if not bad.any():
             return
         if not self.drops:
@@ -97,9 +97,9 @@ class Intake:
     def keep(
         self, x: Floats, y: Floats, first_row: int, offsets: Ints | None = None, among: Mask | None = None
     ) -> Mask | None:
-        """Which points may stay; None where all may. A row of the source is a point, or a trip if there are offsets.
+        """Which points may stay; None if all may. A row of the source is a point, or a trip if there are offsets.
 
-        Points that are not `among` those to count are left out already.
+        Points that are not in `among` were left out before and are not counted.
         """
         self._seen += len(x)
         if not _count_outside(x, y, *self._limits):
@@ -123,8 +123,8 @@ class Intake:
         return inside
 
     def sift(self, trips: Trips, first_row: int) -> Trips | None:
-        """Trips of rows `first_row`, `first_row` + 1... without bad points, empty trips and trips that have no id where
-        others have; None if refused."""
+        """The trips of rows `first_row`, `first_row` + 1, ... without bad points, empty trips and, in a source with
+        trip ids, trips without one; None if refused."""
         x, y = self.axes(trips.x, trips.y)
         inside = self.keep(x, y, first_row, trips.offsets)
         stay = np.ones(len(trips), np.bool_)

@@ -68,7 +68,7 @@ def clean_points(table: Table, columns: Columns, intake: Intake, batch: int) -> 
 
 
 def _keys(rows: pa.RecordBatch, columns: Columns, name: str) -> list[pa.Array]:
-    """The ids of the person, if there are any, and of the trip; null where one is missing that has to be there."""
+    """The ids of the person, if there are any, and of the trip; null where a required id is missing."""
     keys = [ids_of(rows.column(key), name, key) for key in columns.keys]
     return [without_nulls(keys[0]), *keys[1:]] if len(keys) > 1 else keys
 
@@ -88,7 +88,7 @@ def _identified(keys: Sequence[pa.Array], names: Sequence[str], intake: Intake, 
 def _places(
     rows: pa.RecordBatch, columns: Columns, name: str, intake: Intake, first_row: int, good: Mask
 ) -> tuple[Floats, Floats]:
-    """Both coordinates of each row as they stand there, NaN where there are none."""
+    """Both coordinates of each row in the order of the source, NaN where there are none."""
     if columns.geometry:
         shapes = rows.column(columns.geometry)
         first, second, bad = geometry.points(shapes, name)
@@ -113,7 +113,7 @@ def _numbers(column: pa.Array, what: str, intake: Intake, first_row: int) -> Flo
 
 
 def _times(column: pa.Array, intake: Intake, first_row: int, good: Mask) -> pa.Array:
-    """The time of each row, null where there is none, which leaves out a row that is good so far."""
+    """The time of each row, null where there is none; rows without a time that are `good` so far are left out."""
     times = moments(column, intake.name, first_row)
     if times.null_count:
         unknown = ~times.is_valid().to_numpy(zero_copy_only=False)
@@ -213,7 +213,7 @@ def _is_contiguous(table: Table, columns: Columns, batch: int, skip: Skip | None
 
 
 def _silent(reason: str, count: int) -> None:
-    """For a second look at the same rows."""
+    """Ignore what is skipped: the same rows are read and counted again."""
 
 
 def are_distinct(parts: Sequence[pa.RecordBatch]) -> bool:

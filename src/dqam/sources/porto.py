@@ -85,7 +85,7 @@ def _no_list(polylines: pa.Array, i: int) -> str:
 
 
 def parse(polylines: pa.Array, name: str) -> tuple[Floats, Floats, Ints, Mask]:
-    """x and y of JSON lists of [x, y], each list's number of points (0 for null), and which are no such lists.
+    """x and y of JSON lists of [x, y], the number of points in each list (0 for null), and which are not such lists.
 
     >>> x, y, lengths, bad = parse(pa.array(["[[1,2.5],[3,4]]", "[]", "[["]), "demo")
     >>> x.tolist(), y.tolist(), lengths.tolist(), bad.tolist()
@@ -95,7 +95,7 @@ def parse(polylines: pa.Array, name: str) -> tuple[Floats, Floats, Ints, Mask]:
         texts = cast_each(plain(polylines), pa.large_string())
     except pa.ArrowException:
         raise InputError(f"{name}: polylines are JSON text, not {polylines.type}; write them so.") from None
-    bad = pc.and_(texts.is_null(), polylines.is_valid()).to_numpy(zero_copy_only=False).copy()  # what is not UTF-8
+    bad = pc.and_(texts.is_null(), polylines.is_valid()).to_numpy(zero_copy_only=False).copy()  # not UTF-8
     texts = texts.fill_null("")
     _, ends, data = texts.buffers()
     if not len(texts) or data is None:
@@ -119,7 +119,7 @@ def parse(polylines: pa.Array, name: str) -> tuple[Floats, Floats, Ints, Mask]:
 
 
 def _by_json(text: str) -> Floats | None:
-    """The points of a list, None if it is none."""
+    """The points of a list; None if it is not a list of points."""
     try:
         points = json.loads(text)
         if isinstance(points, list) and all(

@@ -1,7 +1,7 @@
-"""Tables with one trip a row, as a LineString, a polyline or a `Trips`: rows with the same ids are pieces of one trip.
+"""Tables with one trip per row (LineStrings, polylines, `Trips`): rows with the same ids are pieces of one trip.
 
-What makes a trip is its id, within its person where there is one, in every format: a trip that stands in twenty rows
-counts once. Where there are no ids a row is a trip.
+A trip is defined by its id, within its person where there is one, in every format: a trip that is in twenty rows counts
+once. If there are no ids, every row is a trip.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from dqam.sources.tables import Batches, Skip, Table
 from dqam.sources.values import ids_of, moments, without_nulls
 from dqam.trips import Trips, offsets_of
 
-_POINTS_A_TRIP = 32  # a guess, to read about as many rows at once as fill a batch
+_POINTS_A_TRIP = 32  # a guess, to read about as many rows at a time as fill a batch
 
 
 def read_lines(table: Table, columns: Columns, intake: Intake, batch: int) -> Iterator[Trips]:
     """The rows of a table of LineStrings. Null and empty ones are dropped and counted.
 
-    A point is a trip of one point, where it is left to each row what it is.
+    If bad rows are left out, each row is read as what it is, and a point is a trip of one point.
     """
     assert columns.geometry is not None
     trip, person = columns.person if columns.by_person else columns.row_id, columns.person
@@ -38,7 +38,7 @@ def read_lines(table: Table, columns: Columns, intake: Intake, batch: int) -> It
         intake.leave_out(bad, BAD_SHAPES, row, partial(geometry.describe, shapes, table.name, "LineString"))
         ids, persons = (ids_of(rows.column(name), table.name, name) if name else None for name in (trip, person))
         time = None
-        if columns.time:  # of the row, which all points of a line share; 1970 where it is unknown
+        if columns.time:  # one for each row, shared by all points of its line; 1970 if unknown
             starts = moments(rows.column(columns.time), table.name, row).fill_null(0).to_numpy()
             time = np.repeat(starts, lengths)
         read = Trips(x, y, offsets_of(lengths), time, ids, persons, intake.crs)
@@ -50,7 +50,7 @@ def read_lines(table: Table, columns: Columns, intake: Intake, batch: int) -> It
 
 
 def keys_of(table: Table, columns: Columns, batch: int, intake: Intake) -> Iterator[pa.RecordBatch]:
-    """The ids of all rows of a table with a trip a row; nothing where trips have none."""
+    """The ids of all rows of a table with one trip per row; nothing if trips have no ids."""
     names = columns.row_keys
     if not names:
         return
@@ -59,7 +59,7 @@ def keys_of(table: Table, columns: Columns, batch: int, intake: Intake) -> Itera
 
 
 def repeated(keys: Iterable[pa.RecordBatch]) -> pa.Table | None:
-    """Each of the rows of ids, of the person and then the trip, that stand there more than once; None if none do."""
+    """The ids (of the person, then of the trip) that occur in more than one row, each once; None if there are none."""
     parts = [part.rename_columns(["key0", "key1"][: part.num_columns]) for part in keys]
     if not parts:
         return None
@@ -70,7 +70,7 @@ def repeated(keys: Iterable[pa.RecordBatch]) -> pa.Table | None:
 
 
 def joined(parts: Iterator[Trips], again: pa.Table | None, intake: Intake) -> Iterator[Trips]:
-    """The same trips, but those with ids that come `again` made one of all that have the same ids, at the end."""
+    """The same trips, but all rows whose ids are in `again` are joined, by id, into one trip each, which come last."""
     if again is None:
         yield from parts
         return
@@ -89,7 +89,7 @@ def joined(parts: Iterator[Trips], again: pa.Table | None, intake: Intake) -> It
 
 
 def _joined(rows: Trips, intake: Intake) -> Trips:
-    """Rows with the same ids made one trip, its pieces by time and then as they came."""
+    """Join rows with the same ids into one trip, with its pieces in order of time, then of appearance."""
     codes = [column.combine_chunks().dictionary_encode().indices.to_numpy() for column in keys_in(rows).columns]
     trip = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)[1].ravel()
     starts = np.zeros(len(rows)) if rows.time is None else rows.time[rows.offsets[:-1]]
@@ -112,13 +112,13 @@ def _joined(rows: Trips, intake: Intake) -> Trips:
 
 
 def keys_in(trips: Trips) -> pa.Table:
-    """The ids of each trip, of its person and then of itself."""
+    """The ids of each trip: of its person, if any, then its own."""
     keys = [ids for ids in (trips.persons, trips.ids) if ids is not None]
     return pa.table({f"key{i}": without_nulls(ids) for i, ids in enumerate(keys)})
 
 
 class OfOneKind(Table):
-    """The rows of a table whose geometries are points, or those whose are not."""
+    """The rows of a table whose geometries are points, or the rows whose geometries are not."""
 
     def __init__(self, table: Table, column: str, points: bool) -> None:
         self.name, self.names, self._table, self._column, self._points = table.name, table.names, table, column, points

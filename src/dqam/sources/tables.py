@@ -43,7 +43,7 @@ _GZIP_RATIO = 6  # text is about so much larger than its gzip
 _BIG_ROW_GROUP = 32 << 20
 
 Batches = Iterator[tuple[pa.RecordBatch, float]]
-Skip = Callable[[str, int], None]  # is told why and how many rows are left out
+Skip = Callable[[str, int], None]  # called with why, and how many, rows are left out
 
 
 @contextmanager
@@ -88,7 +88,7 @@ class Table:
     def batches(self, columns: Sequence[str], rows: int, skip: Skip | None = None) -> Batches:
         """Batches of at most `rows` rows in the table's order, each with the part of the table read by then.
 
-        Rows that are damaged are left out if there is a `skip`, and an `InputError` if not.
+        Damaged rows are left out if there is a `skip`; otherwise they raise an `InputError`.
         """
         raise NotImplementedError
 
@@ -174,7 +174,7 @@ class CsvTable(Table):
             )
 
     def _rows(self, columns: Sequence[str], skip: Skip | None) -> Batches:
-        """All rows; where some are left out, a row of any length is read too."""
+        """All rows; if bad rows are left out, rows of any length are read too."""
         block, done, mended = BLOCK, 0, False
         while True:
             seen = 0
@@ -208,7 +208,7 @@ class CsvTable(Table):
         mended: bool = False,
         threads: bool = True,
     ) -> Iterator[pa.RecordBatch]:
-        """Batches of text; where rows are skipped, null where it is not UTF-8 (or was not when it was written)."""
+        """Batches of text; if bad rows are skipped, text that is not UTF-8 (or was not when it was written) is null."""
         kind = pa.binary() if skipped else pa.string()
         handler = (lambda _: skipped([BAD_ROWS]) or "skip") if skipped else None
         stream = pa.CompressedInputStream(raw, "gzip") if self._zipped else raw
@@ -255,7 +255,7 @@ class CsvTable(Table):
 
 @contextmanager
 def _without_words_on_text() -> Iterator[None]:
-    """Arrow prints a traceback for a row to skip that is not UTF-8, which is then read again in another way."""
+    """Silence the traceback that Arrow prints for a bad row that is not UTF-8; the row is then read in another way."""
     before = sys.unraisablehook
     sys.unraisablehook = lambda told: None if isinstance(told.exc_value, UnicodeDecodeError) else before(told)
     try:
@@ -265,13 +265,13 @@ def _without_words_on_text() -> Iterator[None]:
 
 
 def _sound(texts: pa.Array) -> pa.Array:
-    """Null where a text has the character that stands for what is not UTF-8."""
+    """The texts, null where one contains the replacement character for bytes that are not UTF-8."""
     bad = pc.match_substring(texts, NOT_TEXT)
     return pc.if_else(bad, pa.scalar(None, texts.type), texts) if pc.any(bad).as_py() else texts
 
 
 class _Mended(io.RawIOBase):
-    """A stream in which what is not UTF-8 is replaced by the character that stands for it."""
+    """A stream in which bytes that are not UTF-8 are replaced by the replacement character."""
 
     def __init__(self, stream: pa.NativeFile) -> None:
         self._stream, self._decoder = stream, codecs.getincrementaldecoder("utf-8")("replace")
@@ -280,7 +280,7 @@ class _Mended(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """At most `size` bytes: a byte may become three, and up to three may have waited."""
+        """At most `size` bytes: one byte may become three, and up to three may be left from the last call."""
         while True:
             data = self._stream.read(size if size < 0 else max(1, size // 3 - 3))
             text = self._decoder.decode(data, final=not data)

@@ -1,7 +1,7 @@
 """Arrow columns as plain ids, numbers and moments.
 
 Each value is read by itself: what it means never depends on the values beside it, so that no row decides how another
-one is read. What cannot be read is null, or NaN; whether that is an error or the row is left out is for the caller.
+one is read. What cannot be read is null or NaN; the caller decides whether to raise an error or to leave the row out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dqam.errors import InputError
 
 FARTHEST = 1e11  # seconds from 1970
 LONGEST = 1_000  # bytes of an id
-WHOLE = 2.0**53  # floats below are exact whole numbers
+WHOLE = 2.0**53  # whole numbers below this are exact as floats
 _DATE, _ZONE, _NANOSECONDS = r"^\d{4}-", r"[T ].*(Z|[+-]\d\d(:?\d\d)?)$", r"\.\d{7}"
 
 
@@ -40,7 +40,7 @@ def plain(array: pa.Array) -> pa.Array:
         array = values.cast(wide.get(values.type, values.type)).take(array.indices)
     if pt.is_string_view(array.type):
         array = array.cast(pa.large_string())
-    if is_text(array.type):  # which a Parquet file does not check
+    if is_text(array.type):  # Parquet files do not check this
         wide = pt.is_large_string(array.type)
         return cast_each(array.cast(pa.large_binary() if wide else pa.binary()), array.type)
     return array.cast(pa.large_binary()) if pt.is_binary_view(array.type) else array
@@ -58,7 +58,7 @@ def cast_each(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def ids_of(array: pa.Array, source: str, what: str) -> pa.Array:
-    """Ids as whole numbers or as text without white space around it: what means one trip or person is one id.
+    """Ids as whole numbers, or as text without white space around it, so that each trip or person has one id.
 
     Null where there is none: fractions, texts above LONGEST bytes, empty texts and the last whole number of 64 bits are
     no ids; the latter two stand for a missing one in `without_nulls`.
@@ -81,12 +81,12 @@ def ids_of(array: pa.Array, source: str, what: str) -> pa.Array:
 
 
 def nobody(kind: pa.DataType) -> pa.Scalar:
-    """What stands for a missing id where there may be no null."""
+    """The value that stands for a missing id where nulls are not allowed."""
     return pa.scalar(2**64 - 1 if pt.is_uint64(kind) else 2**63 - 1 if pt.is_integer(kind) else "", kind)
 
 
 def without_nulls(ids: pa.Array) -> pa.Array:
-    """Ids with a value for missing ones, which is equal to itself; `with_nulls` is the way back."""
+    """Ids with missing ones replaced by a value that equals itself; `with_nulls` is the inverse."""
     return ids.fill_null(nobody(ids.type)) if ids.null_count else ids
 
 
@@ -129,7 +129,7 @@ def moments(array: pa.Array, name: str, first_row: int) -> pa.Array:
 
 
 def has_zone(array: pa.Array) -> NDArray[np.bool_]:
-    """Which times name their time zone; numbers of seconds count as such."""
+    """Which times state their time zone; times in seconds count as if they did."""
     array = plain(array)
     if is_text(array.type):
         dates = pc.fill_null(pc.match_substring_regex(array, _DATE), False).to_numpy(zero_copy_only=False)
@@ -139,7 +139,7 @@ def has_zone(array: pa.Array) -> NDArray[np.bool_]:
 
 
 def _moments_of_text(text: pa.Array) -> pa.Array:
-    """Each of some texts is of one form at most; all of them mostly are of the same."""
+    """Each text has at most one valid form; usually all have the same one, which is tried first."""
     forms = [pa.float64(), *(pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("us", "ns"))]
     known = text.drop_null()
     form = next((form for form in forms if _casts(known[:1], form)), forms[0])
