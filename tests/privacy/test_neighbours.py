@@ -73,7 +73,7 @@ def small_parts(spark: object, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_parts")
 def test_no_unit_shows_on_a_cluster(name: str, unit: Unit) -> None:
     count = Count()
-    count.compare(star(np.random.default_rng(len(name)), name, unit), "spark")
+    count.compare(star(np.random.default_rng(1), name, unit, size=4), "spark")
     assert_alike([count])
 
 

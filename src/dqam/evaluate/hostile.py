@@ -377,11 +377,11 @@ _ODD_LINES: tuple[Callable[[list[bytes]], bytes], ...] = (
 )
 _SPACES = ("{} ", " {}", "\t{}", " {} ", "{}\u00a0", "\u2003{}", "{}\n", "{}\r\n")
 _TEXT_IDS = _each('7|7.0|07|+7|7e0|\uff17|7\u200b|-7|0x7|true|\u00e9|e\u0301|a"b|a,b|a\nb|\u00c4|\u00e4')
-_WHOLE_IDS = [str(number) for number in (7, 0, -7, 70, 2**53, 2**53 + 1, 2**63 - 1, -(2**63))]
+_WHOLE_IDS = [str(number) for number in (7, 0, -7, 70, 2**53, 2**53 + 1, 2**63 - 2, -(2**63))]
 _FLOAT_IDS = ["7", "0", "-7", "70"]
 _NO_IDS: dict[pa.DataType, Sequence[Any]] = {
     pa.string(): (None, "", " ", "\u00a0\t"),
-    pa.int64(): (None,),
+    pa.int64(): (None, 2**63 - 1),  # the last stands for a missing id
     pa.float64(): (None, np.nan, 7.5, np.inf, 1e300),
 }
 _IDS_OF = {pa.string(): _TEXT_IDS, pa.int64(): _WHOLE_IDS, pa.float64(): _FLOAT_IDS}
