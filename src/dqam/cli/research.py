@@ -245,7 +245,7 @@ def _audit_neighbours(pairs: int, seed: int, spark: bool, as_json: bool) -> None
             numbers = count.pairs, count.moved, count.refused, len(count.violations)
             table.add_row(*case, *(f"{number:,}" for number in numbers))
         answers.print(table)
-    for what, pair in failed[:5]:
+    for what, pair in failed[:3]:
         words.print(plain(f"{what}\n{pair.smallest(what)}"), soft_wrap=True)
     if failed:
         words.print(f"[bold red]Failed:[/] {len(failed):,} pairs can be told apart.", soft_wrap=True)
