@@ -148,6 +148,7 @@ def carry_out(
     source = source_of(trips, engine)
     plan.check(source, sure)
     ledger.check(name, plan.epsilon, plan.unit, total)
+    began = datetime.now(UTC)  # before any trip is read: how long that takes is not for a release
     keep, noise = Keep.of(plan.unit, OpenDPNoise().generator()), OpenDPNoise()
     with records_of(plan, source, keep, engine, memory, progress, ledger.sketch_key) as records:
         with stopping.later():  # so that a stop always knows whether it was charged
@@ -157,7 +158,7 @@ def carry_out(
             charged(spent)
         curator = Curator(records, Budget(plan.epsilon, name), noise, plan.unit, wary=not sure)
         try:
-            return plan.release(curator, spent.id, keep.salt, source.row_is_trip), spent
+            return plan.release(curator, spent.id, keep.salt, source.row_is_trip, began), spent
         except EmptyMapError:
             ledger.settle(spent.id, curator.spent)
             raise
@@ -319,13 +320,21 @@ class Plan:
                 f"{remark(self.epsilon)} Give a smaller one (1 is common), or publish anyway with sure=True (--sure)."
             )
         if source.person_is_trip:
+            rows = " If every row is a whole trip, leave out the time, columns={'time': ''} (--column time=)."
             raise InputError(
                 f"{source.name} has no trip ids: all points of a {source.roles['person']} would be one trip. Name the "
-                "column that has them, columns={'trip': ...} (--column trip=NAME); or, if every row is a whole trip, "
-                "leave out the time, columns={'time': ''} (--column time=); or publish anyway with sure=True (--sure)."
+                "column that has them, columns={'trip': ...} (--column trip=NAME), or publish anyway with sure=True "
+                f"(--sure).{rows if 'geometry' in source.roles else ''}"
             )
 
-    def release(self, curator: Curator, publication: str, salt: str = "", row_is_trip: bool = False) -> Release:
+    def release(
+        self,
+        curator: Curator,
+        publication: str,
+        salt: str = "",
+        row_is_trip: bool = False,
+        began: datetime | None = None,
+    ) -> Release:
         """Ask the curator all that the mechanism wants to know, for all of its budget."""
         if curator.grid != self.grid or curator.unit != self.unit:
             raise InputError("The curator has another grid or unit than the plan.")
@@ -333,7 +342,7 @@ class Plan:
         provenance = Provenance(
             id=publication,
             title=self.title,
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            created=(began or datetime.now(UTC)).isoformat(timespec="seconds"),
             mechanism=self.mechanism,
             parameters=parameters_of(make(self.mechanism)),
             epsilon=curator.spent,

@@ -36,11 +36,11 @@ DOUBT = 0.3  # by how much of itself the guess at the mean answer may be wrong
 
 
 class EmptyMapError(InputError):
-    """A first, noisy look found hardly anything on the map; what it cost is spent, and nothing else."""
+    """A noisy look found hardly anything on the map; what it cost is spent, and nothing else."""
 
     def __init__(self, curator: Curator) -> None:
         super().__init__(
-            "A first, private look at the trips found hardly anything on the map. The publication ended there: epsilon "
+            "A private look at the number of trips found hardly anything on the map. The publication ended there: epsilon "
             f"{spell(curator.spent)} was spent, and nothing was published. Check bounds, axes and CRS against a public "
             "map and look at the data with `dqam inspect`, or publish anyway with sure=True (--sure)."
         )

@@ -1,8 +1,8 @@
 """Recognise trips that were published before, under another name, from a small sample of keyed hashes.
 
 The ledger keeps a sketch with each publication. It is for the custodian only and never part of a release. The key is
-random and stays in the ledger: without it hashes tell nothing; with it, anyone can test whether a trip they know was
-hashed.
+random and stays in the ledger, and in the memory of the workers that make a sketch: without it hashes tell nothing;
+with it, anyone can test whether a trip they know was hashed.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from dqam.sources.intake import Intake
 from dqam.sources.points import clean_points, read_points
 from dqam.sources.porto import read_polylines
 from dqam.sources.rows import OfOneKind, joined, keys_in, keys_of, read_lines, repeated
-from dqam.sources.tables import Table, open_path, open_url, translated
+from dqam.sources.tables import Table, ignored, open_path, open_url, translated
 from dqam.sources.values import ids_of
 from dqam.trips import Trips
 
@@ -293,7 +293,7 @@ class Source:
         """
         assert columns.geometry is not None
         if intake.drops:
-            batches = table.batches([columns.geometry], self.batch, _silent)
+            batches = table.batches([columns.geometry], self.batch, ignored)
             put_together = columns.trip or columns.by_person
             return not put_together or not all(
                 geometry.are_points(rows.column(columns.geometry).drop_null(), table.name).all() for rows, _ in batches
@@ -305,10 +305,6 @@ class Source:
         raise InputError(
             f"{table.name} has no trips (no row has a geometry in {columns.geometry!r}); give a source with some."
         )
-
-
-def _silent(reason: str, count: int) -> None:
-    """Ignore what is skipped: the same rows are read and counted again."""
 
 
 def _plain_ids(ids: pa.Array | None, what: str) -> pa.Array | None:

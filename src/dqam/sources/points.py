@@ -25,7 +25,7 @@ from dqam.sources import geometry
 from dqam.sources.columns import Columns, require_keys
 from dqam.sources.grouping import grouped
 from dqam.sources.intake import BAD_POINTS, BAD_SHAPES, LEAVE_OUT, NO_ID, NO_TIME, Intake, Mask
-from dqam.sources.tables import Skip, Table, translated
+from dqam.sources.tables import Skip, Table, ignored, translated
 from dqam.sources.values import brief, has_zone, ids_of, is_text, moments, numbers, with_nulls, without_nulls
 from dqam.trips import Trips
 
@@ -180,7 +180,7 @@ def _adjacent(
         return
     # Taken out one by one, so that what has passed is not kept in memory.
     rest = chain((held.pop(0) for _ in range(len(held))), (rows for rows, _ in points))
-    yield from rest if _is_contiguous(table, columns, batch, intake.skip and _silent) else _sorted(rest, intake, batch)
+    yield from rest if _is_contiguous(table, columns, batch, intake.skip and ignored) else _sorted(rest, intake, batch)
 
 
 @njit(nogil=True, cache=True)
@@ -210,10 +210,6 @@ def _is_contiguous(table: Table, columns: Columns, batch: int, skip: Skip | None
         if part.num_rows:
             runs.append(part)
     return are_distinct(runs)
-
-
-def _silent(reason: str, count: int) -> None:
-    """Ignore what is skipped: the same rows are read and counted again."""
 
 
 def are_distinct(parts: Sequence[pa.RecordBatch]) -> bool:

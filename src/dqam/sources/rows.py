@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from dqam.sources import geometry
 from dqam.sources.columns import Columns
 from dqam.sources.intake import BAD_SHAPES, Intake
-from dqam.sources.tables import Batches, Skip, Table
+from dqam.sources.tables import Batches, Skip, Table, ignored
 from dqam.sources.values import ids_of, moments, without_nulls
 from dqam.trips import Trips, offsets_of
 
@@ -54,7 +54,7 @@ def keys_of(table: Table, columns: Columns, batch: int, intake: Intake) -> Itera
     names = columns.row_keys
     if not names:
         return
-    for rows, _ in table.batches(names, batch, intake.skip and (lambda *_: None)):
+    for rows, _ in table.batches(names, batch, intake.skip and ignored):
         yield pa.record_batch({name: without_nulls(ids_of(rows.column(name), table.name, name)) for name in names})
 
 
@@ -125,6 +125,7 @@ class OfOneKind(Table):
 
     def batches(self, columns: Sequence[str], rows: int, skip: Skip | None = None) -> Batches:
         names = list(dict.fromkeys([*columns, self._column]))
-        for batch, fraction in self._table.batches(names, rows, skip):
+        counts = skip if self._points or skip is None else ignored  # each row that is left out is counted once
+        for batch, fraction in self._table.batches(names, rows, counts):
             found = geometry.are_points(batch.column(self._column), self.name) == self._points
             yield batch.filter(pa.array(found)).select(list(columns)), fraction

@@ -46,6 +46,10 @@ Batches = Iterator[tuple[pa.RecordBatch, float]]
 Skip = Callable[[str, int], None]  # called with why, and how many, rows are left out
 
 
+def ignored(reason: str, count: int) -> None:
+    """A `Skip` for another look at rows that are counted elsewhere."""
+
+
 @contextmanager
 def translated(name: str, verdict: str | None = None) -> Iterator[None]:
     """Turn what Arrow and the system say about unreadable data into one sentence, or into `verdict`."""
