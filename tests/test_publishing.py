@@ -84,7 +84,7 @@ def test_what_is_not_paid_draws_no_noise(ledger: Ledger, monkeypatch: pytest.Mon
         ({"mechanism": "dqam-printed"}, "not private"),
         ({"unit": "house"}, "'trip' or 'person'"),
         ({"unit": "person", "max_trips": 0}, "max_trips must be 1"),
-        ({"max_trips": 3}, "a trip with itself"),
+        ({"max_trips": 3}, "exactly 1 for the unit 'trip'"),
         ({"gap": "long"}, "gap is a number"),
         ({"title": ""}, "a line of 1 to 200"),
         ({"title": "two\nlines"}, "a line of 1 to 200"),

@@ -119,7 +119,9 @@ def test_bad_values_of_tables() -> None:
     refused(frame.assign(datetime=frame["datetime"].where(frame.index != 4)), "row 5 has no time", "--on-error drop")
     refused(frame.assign(tid=frame["tid"].where(frame.index != 4)), "row 5 has no tid", "give")
     refused(frame.assign(tid=None), "row 1 has no tid")
-    refused(frame.assign(lat=[[1]] * len(frame)), "lat is a column of list", "convert")
+    refused(frame.assign(lat=[[1]] * len(frame)), "41 of 41 points have invalid coordinates")
+    lists = pa.table({"tid": [1], "lon": [1.0], "lat": [[1.0]]})
+    refused(lists, "lat is a column of list", "convert")
     mixed = frame.assign(tid=[1, "a", 1.0, None] * (len(frame) // 4) + [1] * (len(frame) % 4))
     refused(mixed, "row 4 has no tid")
     assert set(read(mixed, on_error="drop").trips().ids.to_pylist()) == {"1", "a"}
