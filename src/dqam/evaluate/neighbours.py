@@ -34,6 +34,7 @@ from dqam.privacy.curator import TREES, Curator
 from dqam.privacy.keeping import Keep
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing import Plan, records_of, source_of
+from dqam.records import AnyRecords, Records
 from dqam.rectangles import Snapped, random_rectangles
 from dqam.statistics import (
     FLUX,
@@ -51,6 +52,7 @@ from dqam.statistics import (
     TripCount,
     UniformityCosts,
 )
+from dqam.walks import Walks
 
 QUERIES = random_rectangles(GRID, 40, np.random.default_rng(0))
 SKETCH_KEY = "5a17" * 16
@@ -94,14 +96,16 @@ class Asked:
 class Prompted(Curator):
     """A curator that notes what it is asked, and gives the answers of a `script`, if it has one.
 
+    trips   the records that are asked
     public  what a release tells about its data in addition to these answers
     """
 
     script: Sequence[Any] | None = None
     public: object = None
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, trips: Walks | AnyRecords, *given: Any, **named: Any) -> None:
+        super().__init__(trips, *given, **named)
+        self.trips = Records(trips) if isinstance(trips, Walks) else trips
         self.asked: list[Asked] = []
         self.answers: list[Any] = []
 
@@ -126,9 +130,9 @@ class Prompted(Curator):
         entry = self.ledger[-1]
         sensitivity = entry.sensitivity
         if entry.question == "partition":
-            exact = self._records.shares().ravel()
+            exact = self.trips.shares().ravel()
         else:  # the sensitivity that was noted or the one that the noise covers, whichever is less
-            exact = type(question).of(question, self._records)
+            exact = type(question).of(question, self.trips)
             sensitivity = min(sensitivity, int(entry.scale * entry.epsilon / (2 if entry.question == "select" else 1)))
         values = {name: _plain(value) for name, value in vars(question).items()}
         self.asked.append(Asked((type(question), values, epsilon), sensitivity, exact))
