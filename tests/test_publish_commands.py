@@ -89,7 +89,7 @@ def test_the_budget_is_refused_with_3(trips: Path, tmp_path: Path, ledger: Path)
     assert "dqam ledger total city" in done.stderr
     assert not (tmp_path / "two.nc").exists()
     assert run("ledger", "--ledger", ledger, "total", "city", "1.1", "--sure").returncode == 0
-    assert publish(trips, tmp_path / "two.nc", ledger, epsilon="0.1").returncode == 0
+    assert publish(trips, tmp_path / "two.nc", ledger, "--sure", epsilon="0.1").returncode == 0
     assert publish(trips, tmp_path / "x.nc", ledger, "--total", "0.1", "--dataset", "y").returncode == 3
 
 

@@ -21,13 +21,16 @@ import dqam
 from dqam import cities, cli, publishing
 from dqam.errors import InputError, LedgerWarning
 from dqam.grid import Grid
-from dqam.mechanisms import MECHANISMS
-from dqam.mechanisms.uniform import EmptyMapError
-from dqam.privacy.budget import BudgetError
+from dqam.mechanisms import MECHANISMS, flux
+from dqam.mechanisms.uniform import EmptyMapError, measure_size
+from dqam.privacy.budget import Budget, BudgetError
+from dqam.privacy.curator import Curator
 from dqam.privacy.keeping import Keep
 from dqam.privacy.ledger import Ledger
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing import Plan, publish, records_of
+from dqam.records import Records
+from dqam.rectangles import random_rectangles
 from dqam.trips import Trips
 from dqam.walks import walk
 
@@ -256,20 +259,19 @@ def test_swapped_axes_cost_a_first_look_and_nothing_is_told(tmp_path: Path, ledg
     assert ledger.history("city")[0].spent == Fraction(21, 20)
 
 
-def test_how_often_an_empty_map_is_noticed(ledger: Ledger) -> None:
-    """As documented: at the first look in 91 % of all cases; a worth of 200 is taken for empty in 0.2 %."""
-    plan, noticed = Plan.of(GRID, 1), {}
-    for trips in (0, 200):
-        curators = [
-            publishing.Curator(walk(crossing(trips), GRID), publishing.Budget(1), SeededNoise(seed), wary=True)
-            for seed in range(400)
-        ]
-        for curator in curators:
+def test_how_often_an_empty_map_is_noticed() -> None:
+    """As docs say: at the first look in 91 % of all cases, and later in nearly all others; 200 trips hardly ever."""
+    queries = random_rectangles(GRID, 20, np.random.default_rng(0))
+    for trips, first, ever in ((0, (0.86, 0.96), (0.99, 1)), (200, (0, 0.02), (0, 0.02))):
+        records, costs = Records(walk(crossing(trips), GRID)), []
+        for seed in range(400):
+            curator = Curator(records, Budget(1), SeededNoise(seed), wary=True)
             with suppress(EmptyMapError):
-                plan.release(curator, "id")
-        noticed[trips] = sum(curator.spent == Fraction(1, 20) for curator in curators) / 400
-    assert 0.86 < noticed[0] < 0.96
-    assert noticed[200] < 0.02
+                measure_size(curator, queries, curator.budget, 140, flux.GLANCE, flux.size_share)
+                costs.append(Fraction(1))
+            costs += [curator.spent] * (len(costs) == seed)
+        assert first[0] <= np.mean([cost == Fraction(1, 20) for cost in costs]) <= first[1]
+        assert ever[0] <= np.mean([cost < 1 for cost in costs]) <= ever[1]
 
 
 def test_a_renamed_copy_has_no_budget_of_its_own(tmp_path: Path, ledger: Ledger) -> None:

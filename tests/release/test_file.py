@@ -95,7 +95,7 @@ def test_it_holds_nothing_but_what_was_charged_or_public(tmp_path: Path) -> None
         }
         assert set(json.loads(dataset.attrs["dqam"])) == {
             *("schema", "grid", "doubt", "id", "title", "created", "mechanism", "parameters", "epsilon", "unit"),
-            *("queries", "gap", "salt", "ledger", "private", "versions", "neighbours"),
+            *("queries", "gap", "salt", "row_is_trip", "ledger", "private", "versions", "neighbours"),
         }
     assert tmp_path.name.encode() not in (tmp_path / "map.nc").read_bytes()
 

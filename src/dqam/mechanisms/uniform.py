@@ -63,6 +63,10 @@ class Size:
     noise: float = 0.0
     enough: bool = True
 
+    def unclear(self, deviations: float) -> bool:
+        """Whether the number of trips is within so many standard deviations of 0."""
+        return self.trips < deviations * self.noise
+
 
 def two_looks(worth: float) -> Fraction:
     """A fifth of the budget for the size, or two where there is little to see anyway."""
@@ -84,24 +88,29 @@ def measure_size(
     and a mechanism should spread the trips evenly.
 
     With a wary curator, the publication ends with an `EmptyMapError` if the number of trips cannot be distinguished
-    from 0: after the first look if it is below 1.25 standard deviations of its noise, after the second if it is below
+    from 0: after the first look if it is below 1.25 standard deviations of its noise, after another look if it is below
     5. For a first look of 1/20 of the budget, 1.25 is half-way between an empty map and a worth of 100. An empty map is
-    then noticed in 91 % of all cases; a worth of 100 is taken for empty in 9 %, and a worth of 200 in 0.2 %. All of
-    this follows from answers of the curator, and tells no more than they do.
+    then noticed in 91 % of all cases; a worth of 100 is taken for empty in 9 %, and a worth of 200 in 0.2 %. What the
+    first look misses is noticed when about half of the budget is spent. All of this follows from answers of the
+    curator, and tells no more than they do.
     """
     if not len(queries):
         raise InputError("A mechanism needs at least one query to be good at; got none.")
     epsilon, covers = budget.left, cover(curator.grid, queries)
     looks = [_look(curator, queries, budget, epsilon * first)]
     size = _sized(curator, covers, looks, epsilon)
-    if curator.wary and size.trips < GLIMPSE * size.noise:
+    if curator.wary and size.unclear(GLIMPSE):
         raise EmptyMapError(curator)
     if size.worth >= least and share(size.worth) > first:
         looks.append(_look(curator, queries, budget, epsilon * (share(size.worth) - first)))
         size = _sized(curator, covers, looks, epsilon)
-        if curator.wary and size.trips < CLEAR * size.noise:
+        if curator.wary and size.unclear(CLEAR):
             raise EmptyMapError(curator)
     if size.worth < least:
+        if curator.wary:  # all that is left is spent on nothing only if half of it says the same
+            looks.append(_look(curator, queries, budget, budget.left / 2))
+            if _sized(curator, covers, looks, epsilon).unclear(CLEAR):
+                raise EmptyMapError(curator)
         looks.append(_look(curator, queries, budget, budget.left))
         size = replace(_sized(curator, covers, looks, epsilon), enough=False)
     return size

@@ -641,7 +641,7 @@ def _looks(name: str) -> frozenset[str]:
 
 def _skeleton(text: str) -> str:
     plain = IGNORED.sub("", unicodedata.normalize("NFD", text))
-    plain = "".join(c for c in plain if not unicodedata.category(c).startswith("M"))  # accents, and what is over an i
+    plain = re.sub("(?<=[ij])\u0307", "", plain)  # a dot over a letter that has one
     return unicodedata.normalize("NFD", plain.translate(_prototypes()).translate(_prototypes()))
 
 
