@@ -7,5 +7,9 @@ class InputError(ValueError):
     """The data, or what was asked of it, cannot be used as it is. Commands exit with code 2."""
 
 
+class LeftOutWarning(UserWarning):
+    """Rows of a source were not used in a publication, or joined; for the custodian alone."""
+
+
 class LedgerWarning(UserWarning):
     """A ledger, or a data set in it, is new; this may be a mistake that gives trips a second budget."""

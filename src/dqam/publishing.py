@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dqam import stopping
 from dqam.engines.disk import Disk
-from dqam.errors import InputError, LedgerWarning
+from dqam.errors import InputError, LedgerWarning, LeftOutWarning
 from dqam.grid import Grid, check_order
 from dqam.histogram import SpatialHistogram
 from dqam.mechanisms import Mechanism, make
@@ -118,16 +118,18 @@ def publish(
     plan = Plan.of(grid, epsilon, mechanism, queries, unit, max_trips, gap, title)
     name = data_set_name(trips) if dataset is None else dataset
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    charges: list[Spent] = []
+    source, charges = source_of(trips, engine), list[Spent]()
     try:
         release, spent = carry_out(
-            plan, trips, name, book, total,
+            plan, source, name, book, total,
             engine=engine, memory=memory, progress=bar if progress else quiet, sure=sure, charged=charges.append,
         )  # fmt: skip
         book.saved(spent.id)
     finally:
         for note in (note for charge in charges for note in begun(charge, book)):
             warnings.warn(note, LedgerWarning, stacklevel=2)
+    for note in source.left_out:
+        warnings.warn(note, LeftOutWarning, stacklevel=2)
     return release
 
 
@@ -290,6 +292,8 @@ class Plan:
     ) -> Plan:
         """A plan as `publish` is asked for it, checked."""
         make(mechanism)
+        if not isinstance(grid, Grid):
+            raise InputError(f"The map is a Grid, such as Grid.over((west, south, east, north)); got {grid!r:.60}.")
         check_crs(grid.crs)
         if not isinstance(title, str) or not title.isprintable() or not 0 < len(title) <= LONGEST:
             raise InputError(f"A title is a line of 1 to {LONGEST} characters; got {title!r:.60}.")

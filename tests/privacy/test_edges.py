@@ -19,7 +19,7 @@ import shapely
 
 import dqam
 from dqam import cities, cli, publishing
-from dqam.errors import InputError, LedgerWarning
+from dqam.errors import InputError, LedgerWarning, LeftOutWarning
 from dqam.grid import Grid
 from dqam.mechanisms import MECHANISMS, flux
 from dqam.mechanisms.uniform import EmptyMapError, measure_size
@@ -332,3 +332,13 @@ def test_a_table_without_trip_ids_is_refused_before_anything_is_spent(ledger: Le
         publish(table, GRID, 1, dataset="users", ledger=ledger)
     assert not ledger.history()
     dqam.publish(table, GRID, 1, dataset="users", ledger=ledger, sure=True)
+
+
+def test_what_was_left_out_is_told_to_the_custodian_alone(ledger: Ledger, seeded: None) -> None:
+    spoilt = pa.concat_tables([polylines(), polylines().slice(0, 1).set_column(2, "POLYLINE", pa.array(["[["]))])
+    with pytest.warns(LeftOutWarning) as told:
+        publish(spoilt, GRID, 1, "uniform", dataset="spoilt", ledger=ledger, sure=True)
+    words = {str(note.message) for note in told if note.category is LeftOutWarning}
+    assert words == {"Left out: 1 rows without a readable trip", "Joined: 19 rows to others with the same trip id"}
+    with pytest.raises(InputError, match="The map is a Grid"):
+        publish(spoilt, (0, 0, 16, 16), 1, dataset="spoilt", ledger=ledger)  # type: ignore[arg-type]

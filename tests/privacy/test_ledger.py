@@ -323,8 +323,8 @@ def test_a_renamed_copy_is_refused(ledger: Ledger) -> None:
         with pytest.raises(SameTripsError) as refused:
             use()
         assert str(refused.value) == (
-            "copy has many trips in common with 'taxis'; publish with dataset='taxis', or with sure=True to spend a "
-            "second budget on these trips."
+            "copy has many trips in common with 'taxis'; publish with dataset='taxis', or with sure=True if they are "
+            "different trips."
         )
         assert isinstance(refused.value, BudgetError)  # exit code 3
         again = pickle.loads(pickle.dumps(refused.value))

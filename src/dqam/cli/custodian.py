@@ -140,7 +140,6 @@ def publish(
     _check_room(writable(output), 40 * grid.rows * grid.columns + 2**22)
     name, book = data_set_name(source) if dataset is None else dataset, Ledger.open(ledger)
     say_notes(source)
-    terminal.STOPPED = "Stopped; no file is half-written, and nothing was charged."
 
     def charged(spent: Spent) -> None:
         paid = f"Epsilon {spell(spent.epsilon)} was charged to {spent.data_set} and stays spent"
@@ -155,8 +154,8 @@ def publish(
         )  # fmt: skip
     except SameTripsError as error:
         raise SameTripsError(
-            f"{error.found}. Publish under that name (--dataset {shlex.quote(error.other)}), or add --sure if they are "
-            "different trips."
+            f"{error.found}. Publish under that name (--dataset {shlex.quote(error.other)}"
+            f"{f' --unit {error.unit}' if error.unit else ''}), or add --sure if they are different trips."
         ) from None
     output = _saved(release, output, overwrite)
     book.saved(spent.id)

@@ -10,6 +10,7 @@ import numpy as np
 from rich.table import Table
 
 from dqam import maps
+from dqam.cli import terminal
 from dqam.cli.options import PATH, seed_option
 from dqam.cli.terminal import answers, itself, plain, progress_of, words
 from dqam.errors import InputError
@@ -45,6 +46,7 @@ def demo(output: Path, trips: int, seed: int) -> None:
     from dqam.sources import read
     from dqam.walks import walk
 
+    terminal.STOPPED = "Stopped; no file is half-written."
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is a file; give a folder for the demo to write to.")
     output.mkdir(parents=True, exist_ok=True)

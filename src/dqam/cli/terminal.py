@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dqam.trips import Trips
 
 NOT_PRIVATE = "NOT PRIVATE: exact figures of the raw trips. For the custodian's eyes, not for publication."
-STOPPED = "Stopped; no file is half-written."
+STOPPED = "Stopped; no file is half-written, and nothing was charged."
 SHOWN = 12  # rectangles listed on a terminal
 
 words = Console(stderr=True, highlight=False)
@@ -66,11 +66,9 @@ def say_notes(source: Source) -> None:
 
 
 def say_left_out(source: Source) -> None:
-    """Say what was left out of the file, and what was joined."""
-    for reason, number in source.dropped.items():
-        words.print(f"Left out: {number:,} {reason}")
-    if source.joined:
-        words.print(f"Joined: {source.joined:,} rows to others with the same trip id")
+    """What was not used of the file, and what was joined."""
+    for note in source.left_out:
+        words.print(note, markup=False)
 
 
 def say_not_private(console: Console) -> None:

@@ -514,7 +514,7 @@ class Ledger:
                 if mixed:
                     found += f", whose budget is for the unit {mixed!r} and cannot be added to one for {unit.name!r}"
                     way_out += f" and unit={mixed!r}"
-                insist = "or with sure=True to spend a second budget on these trips"
+                insist = "or with sure=True if they are different trips"
                 raise SameTripsError(f"{found}; publish with {way_out}, {insist}.", found, row.data_set, mixed)
 
     def _accounts(self, connection: Connection, name: str | None = None) -> list[Account]:

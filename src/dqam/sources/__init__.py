@@ -137,6 +137,12 @@ class Source:
         return self._intake.joined
 
     @property
+    def left_out(self) -> list[str]:
+        """What the latest iteration did not use, and how many rows it joined, in words for the custodian."""
+        notes = [f"Left out: {number:,} {reason}" for reason, number in self.dropped.items()]
+        return notes + ([f"Joined: {self.joined:,} rows to others with the same trip id"] if self.joined else [])
+
+    @property
     def row_is_trip(self) -> bool:
         """Whether every row is a trip of its own, because trips have no ids."""
         if isinstance(self._table, Trips):

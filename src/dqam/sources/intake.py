@@ -20,7 +20,7 @@ from dqam.trips import Trips
 
 BAD_POINTS = "points with invalid coordinates"
 BAD_SHAPES = "rows without a readable trip"
-NO_ID = "rows without a trip id of at most 1,000 bytes"
+NO_ID = "rows without a usable id"
 NO_TIME = "points without a time"
 LEAVE_OUT = "or leave such rows out with on_error='drop' (--on-error drop)"
 EMPTY_TRIPS = "trips without points"
