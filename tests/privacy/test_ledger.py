@@ -382,8 +382,8 @@ def test_units_of_the_same_trips_do_not_mix(ledger: Ledger) -> None:
         ledger.check_same("drivers", Unit.person(2), trips(ledger, 0, 1_000))
     assert str(refused.value) == (
         "drivers has many trips in common with 'taxis', whose budget is for the unit 'trip' and cannot be added to one "
-        "for 'person'; publish with dataset='taxis' and unit='trip', or with sure=True to spend a second budget on "
-        "these trips."
+        "for 'person'; publish with dataset='taxis' and unit='trip', or with sure=True if they are different "
+        "trips."
     )
     assert refused.value.unit == "trip"
 
