@@ -110,7 +110,7 @@ def test_the_ledger_is_shown(trips: Path, tmp_path: Path, ledger: Path) -> None:
     assert publish(trips, tmp_path / "two.nc", ledger, "--dataset", "buses").returncode == 2
     renamed = publish(trips, tmp_path / "two.nc", ledger, "--dataset", "buses", "--unit", "person")
     assert renamed.returncode == 3
-    assert "(--dataset 'taxis [1]'), or add --sure" in " ".join(renamed.stderr.split())
+    assert "(--dataset 'taxis [1]' --unit trip), or add --sure" in " ".join(renamed.stderr.split())
     people = publish(trips, tmp_path / "two.nc", ledger, "--dataset", "buses", "--unit", "person", "--sure")
     assert people.returncode == 0
 
