@@ -120,6 +120,7 @@ def publish(
     from dqam.privacy.ledger import Ledger, SameTripsError, Spent
     from dqam.publishing import LARGE, TITLE, Plan, begun, carry_out, data_set_name, remark
 
+    terminal.STOPPED = terminal.NOT_CHARGED
     if max_trips is not None and unit == "trip":
         raise InputError(f"--max-trips {max_trips} is for --unit person; a trip is one trip.")
     limit = parse_size(memory)

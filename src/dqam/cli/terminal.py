@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dqam.trips import Trips
 
 NOT_PRIVATE = "NOT PRIVATE: exact figures of the raw trips. For the custodian's eyes, not for publication."
-STOPPED = "Stopped; no file is half-written, and nothing was charged."
+NOT_CHARGED = STOPPED = "Stopped; no file is half-written, and nothing was charged."
 SHOWN = 12  # rectangles listed on a terminal
 
 words = Console(stderr=True, highlight=False)
