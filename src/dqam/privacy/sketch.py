@@ -51,13 +51,13 @@ class Sketch:
     for trips of either set and of both. The share of the smaller set's hashes in it that the other has too estimates
     the share of all, with a standard error of sqrt(p (1 - p) / m) for a share p and m hashes of the smaller set: 0.004
     at most for sets of one size, 0.02 for a set and a thirtieth of it that overlap by a half (m is about K / 30 = 546).
-    Where both sets have fewer than K trips the answer is exact, but for two hashes being equal by chance, which for
+    Where both sets have fewer than K trips the answer is exact unless two different trips have equal hashes, which for
     sets of 16,384 has a probability below 10^-10. Larger sets need at least 8 common hashes, otherwise the answer is 0:
     disjoint sets have none, and a trip or two in common cannot look like many. A set that lies wholly in another is
     found with a probability above 0.99999 if it has at least 1/600 of its trips (m is about 27 or more).
 
     **Dense ids.** Ids such as 1 to n, or "trip 1" to "trip n", are found in every file and show nothing. Two sets of
-    whole numbers, of which one in q is used, have 1/q in common by chance; ids are evidence only where q is above 8 in
+    whole numbers, of which one in q is used, are expected to share 1/q; ids are evidence only where q is above 8 in
     both sets, for trip ids or persons.
     """
 
