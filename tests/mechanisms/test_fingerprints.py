@@ -1,0 +1,114 @@
+"""The same seeds give the same releases, to the last bit, whatever is moved or renamed in the code.
+
+`fingerprints.json` was stored before the code was rearranged. On the kind of machine and with the libraries that it was
+stored with, every array must have the same bytes; elsewhere, where exp, log and LAPACK may round differently, sampled
+values must agree to 9 digits. A change that is meant to change numbers stores new ones:
+`python -m tests.mechanisms.test_fingerprints`.
+"""
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dqam import cities
+from dqam.evaluate.printed import PRINTED, Exact
+from dqam.grid import Grid
+from dqam.histogram import SpatialHistogram, spread_mass
+from dqam.mechanisms import MECHANISMS
+from dqam.privacy.budget import Budget, Unit
+from dqam.privacy.curator import Curator
+from dqam.privacy.noise import SeededNoise
+from dqam.publishing import Plan
+from dqam.rectangles import random_rectangles
+from dqam.walks import Walks, walk
+
+STORED = Path(__file__).with_name("fingerprints.json")
+NAMES = [name for name, row in MECHANISMS.items() if row.make]
+SIZES = {"few": (60, 4), "some": (2_000, 5), "many": (20_000, 6)}  # trips, resolution
+EPSILON = "0.9"
+KINDS = ("few/trip", "some/trip", "some/person", "many/trip", "many/person")
+CASES = [*(f"{name}/{kind}" for name in NAMES for kind in KINDS), *(f"{name}/some/printed" for name in PRINTED)]
+
+
+@cache
+def laid(size: str) -> Walks:
+    trips, resolution = SIZES[size]
+    (city,) = cities.city_trips(trips, seed=5)
+    return walk(city, Grid.over(cities.BOUNDS, resolution))
+
+
+def arrays(case: str) -> Iterator[np.ndarray[Any, Any]]:
+    """All numbers of a seeded release, its intervals among them."""
+    name, size, unit = case.split("/")
+    walks = laid(size)
+    grid = walks.grid
+    if unit == "printed":
+        queries = random_rectangles(grid, 200, np.random.default_rng(3))
+        histogram = SpatialHistogram.of(walks)
+        exact = Exact(histogram, spread_mass(walks), walks.on_grid)
+        form = PRINTED[name]
+        answers, made = form.run(exact, queries, 1.0, 4, np.random.default_rng(2))
+        yield answers
+        yield from () if made is None else (made.faces, made.vertical, made.horizontal)
+        return
+    persons = [str(i % 700) for i in range(len(walks))]
+    whose = {"unit": "person", "max_trips": 3} if unit == "person" else {}
+    plan = Plan.of(grid, EPSILON, name, **whose)  # type: ignore[arg-type]
+    curator = Curator(
+        walks, Budget(EPSILON), SeededNoise(7), Unit(plan.unit.name, plan.unit.max_trips),
+        persons if unit == "person" else None,
+    )  # fmt: skip
+    release = plan.release(curator, "fingerprint")
+    histogram = release.histogram
+    yield from (histogram.faces, histogram.vertical, histogram.horizontal)
+    found = release.counts(grid_rectangles(grid))
+    yield from (found.value, found.low, found.high)
+    yield np.array([[entry.sensitivity, float(entry.epsilon), float(entry.scale)] for entry in curator.ledger])
+
+
+def grid_rectangles(grid: Grid) -> np.ndarray[Any, Any]:
+    west, south, east, north = grid.bounds
+    rng = np.random.default_rng(9)
+    x, y = np.sort(rng.uniform(west, east, (300, 2))), np.sort(rng.uniform(south, north, (300, 2)))
+    return np.stack([x[:, 0], y[:, 0], x[:, 1], y[:, 1]], axis=1)
+
+
+def machine() -> str:
+    """What the last bits of a float can depend on."""
+    features = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
+    libraries = " ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba", "opendp"))
+    return f"{platform.machine()} {' '.join(features)}, {libraries}"
+
+
+def fingerprint(case: str) -> dict[str, Any]:
+    made = [np.ascontiguousarray(array, np.float64) for array in arrays(case)]
+    flat = np.concatenate([array.ravel() for array in made])
+    return {
+        "sha256": hashlib.sha256(b"".join(array.tobytes() for array in made)).hexdigest(),
+        "size": len(flat),
+        "values": flat[:: max(1, len(flat) // 12)].tolist(),
+    }
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_seeded_releases_are_what_they_were(case: str) -> None:
+    stored = json.loads(STORED.read_text())
+    found, before = fingerprint(case), stored["cases"][case]
+    assert found["size"] == before["size"]
+    np.testing.assert_allclose(found["values"], before["values"], rtol=1e-9, atol=1e-9)
+    if machine() == stored["machine"]:
+        assert found["sha256"] == before["sha256"]
+
+
+if __name__ == "__main__":
+    STORED.write_text(
+        json.dumps({"machine": machine(), "cases": {case: fingerprint(case) for case in CASES}}, indent=1) + "\n"
+    )
