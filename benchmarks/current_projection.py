@@ -15,11 +15,11 @@ from scipy.sparse import block_array, csr_array, eye_array, kron
 from benchmarks.measure import claim, seconds
 from dqam import cities
 from dqam.consistency.currents import Cells, Fit, fit
-from dqam.counting import count_distinct
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
-from dqam.rectangles import random_rectangles
-from dqam.walks import Walks, walk
+from dqam.geometry.counting import count_distinct
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.walks import Walks, walk
 
 TRIPS = 2000
 EDGE_WEIGHT = 1e-4

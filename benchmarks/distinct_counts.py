@@ -8,12 +8,12 @@ from numba import njit, prange
 
 from benchmarks.measure import city, claim, seconds
 from dqam import cities
-from dqam.counting import count_distinct
-from dqam.grid import Grid
-from dqam.rectangles import Snapped, random_rectangles
+from dqam.geometry.counting import count_distinct
+from dqam.geometry.grid import Grid
+from dqam.geometry.rectangles import Snapped, random_rectangles
+from dqam.geometry.trips import Trips
+from dqam.geometry.walks import Walks, walk
 from dqam.sources import read
-from dqam.trips import Trips
-from dqam.walks import Walks, walk
 
 
 @njit(parallel=True, cache=True)

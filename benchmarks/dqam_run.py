@@ -15,18 +15,18 @@ from tests.consistency.test_pairwise import linear_program
 from benchmarks.measure import city, claim, clocked, seconds
 from benchmarks.pairwise_consistency import violated
 from dqam import cities
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.walks import walk
 from dqam.mechanisms.dqam import Dqam, Regions
+from dqam.mechanisms.quadtree import grow_quadtree
 from dqam.mechanisms.uniform import measure_size
-from dqam.partition.quadtree import grow_quadtree
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import Noise, OpenDPNoise, SeededNoise
-from dqam.records import Records
-from dqam.rectangles import random_rectangles
 from dqam.sources import read
-from dqam.walks import walk
+from dqam.statistics.records import Records
 
 STEPS = "dqam.mechanisms.dqam"
 ROUNDS = 8  # as many as it takes with much data

@@ -35,17 +35,17 @@ from numpy.typing import NDArray
 from benchmarks.measure import BUILD, city, claim, peak_gib, seconds
 from dqam import cities
 from dqam.engines.spark import Spark
-from dqam.grid import Grid
+from dqam.geometry.grid import Grid
+from dqam.geometry.lattice import Lattice
 from dqam.mechanisms.flux import MOST_SIDE
-from dqam.partition.lattice import Lattice
 from dqam.privacy.budget import Budget
+from dqam.privacy.contribution import Keep
 from dqam.privacy.curator import Curator
-from dqam.privacy.keeping import Keep
 from dqam.privacy.noise import SeededNoise
-from dqam.publishing import Plan, records_of
-from dqam.records import Scanned
+from dqam.publishing.pipeline import Plan, records_of
 from dqam.release.release import Release
 from dqam.sources import read
+from dqam.statistics.records import Scanned
 
 FILES = 16
 ENGINES = ("local", "duckdb", "spark")

@@ -19,15 +19,15 @@ import numpy as np
 from benchmarks.measure import BUILD, claim
 from dqam import cities
 from dqam.explorer.server import run, serve
-from dqam.grid import Grid
+from dqam.geometry.grid import Grid
+from dqam.geometry.rectangles import Snapped, random_rectangles
+from dqam.geometry.walks import walk
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.publishing import Plan
-from dqam.rectangles import Snapped, random_rectangles
+from dqam.publishing.pipeline import Plan
 from dqam.release.reading import open_release
 from dqam.release.release import Release
-from dqam.walks import walk
 
 CONNECTIONS, SECONDS = 16, 10
 MANY = 1_000  # rectangles of a request for many

@@ -13,20 +13,20 @@ from pathlib import Path
 import numpy as np
 
 from dqam import cities
-from dqam.evaluate.datasets import SAMPLE, made_up, real, wholly_inside
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
+from dqam.experiments.datasets import SAMPLE, made_up, real, wholly_inside
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.trips import Trips
+from dqam.geometry.walks import Walks, walk
 from dqam.mechanisms import MECHANISMS, make
-from dqam.mechanisms.doubt import doubt
 from dqam.mechanisms.flux import Flux
+from dqam.mechanisms.uncertainty import doubt
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.records import Records
-from dqam.rectangles import random_rectangles
 from dqam.sources import read
-from dqam.trips import Trips
-from dqam.walks import Walks, walk
+from dqam.statistics.records import Records
 
 EPSILONS = ("0.01", "0.05", "0.1", "0.5", "1")
 NAMES = [name for name, row in MECHANISMS.items() if row.publishable]

@@ -21,23 +21,23 @@ from numpy.typing import NDArray
 from benchmarks.measure import city, claim, clocked, seconds
 from dqam import cities
 from dqam.consistency.currents import fit
-from dqam.counting import count_distinct
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.counting import count_distinct
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.walks import Walks, walk
 from dqam.mechanisms.flux import Flux
 from dqam.mechanisms.uniform import measure_size
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import OpenDPNoise
-from dqam.records import Records
-from dqam.rectangles import random_rectangles
-from dqam.shadows import cast
 from dqam.sources import read
-from dqam.walks import Walks, walk
+from dqam.statistics.records import Records
+from dqam.statistics.shadows import cast
 
 STEPS: dict[str, tuple[str, Callable[..., Any]]] = {
     "size and counting": ("dqam.mechanisms.flux.measure_size", measure_size),
-    "shadows": ("dqam.statistics.cast", cast),
+    "shadows": ("dqam.statistics.questions.cast", cast),
     "fit": ("dqam.mechanisms.flux.fit", fit),
 }  # none of them takes another
 

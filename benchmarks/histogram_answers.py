@@ -6,11 +6,11 @@ import numpy as np
 
 from benchmarks.measure import city, claim, seconds
 from dqam import cities
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
-from dqam.rectangles import random_rectangles
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.walks import lay
 from dqam.sources import read
-from dqam.walks import lay
 
 
 def by_area(histogram: SpatialHistogram, rectangles: np.ndarray) -> np.ndarray:

@@ -25,13 +25,13 @@ from scipy.sparse.linalg import LinearOperator, lsmr
 from benchmarks.measure import seconds
 from dqam.consistency.cone import bordered
 from dqam.consistency.descent import _answer, _spread_answers
-from dqam.counting import count_distinct
-from dqam.evaluate.datasets import made_up, real
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
-from dqam.rectangles import random_rectangles
-from dqam.trips import Trips
-from dqam.walks import Walks, walk
+from dqam.experiments.datasets import made_up, real
+from dqam.geometry.counting import count_distinct
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.trips import Trips
+from dqam.geometry.walks import Walks, walk
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

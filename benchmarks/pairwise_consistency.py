@@ -8,8 +8,8 @@ from tests.consistency.test_pairwise import distance, linear_program
 
 from benchmarks.measure import claim, seconds
 from dqam.consistency.pairwise import make_consistent
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
 
 
 def violated(side: int, seed: int = 0) -> SpatialHistogram:

@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 
 from benchmarks.measure import city, claim, peak_gib, seconds
 from dqam import cities
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.walks import lay
 from dqam.sources import read
-from dqam.walks import lay
 
 COLUMNS = ["uid", "tid", "datetime", "lng", "lat"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import BUILD, city, claim, seconds
+from dqam.geometry.trips import Trips
 from dqam.sources import read
-from dqam.trips import Trips
 
 HEADER = "TRIP_ID CALL_TYPE ORIGIN_CALL ORIGIN_STAND TAXI_ID TIMESTAMP DAY_TYPE MISSING_DATA POLYLINE"
 

@@ -16,18 +16,18 @@ import dqam
 
 MODULES = (
     "dqam",
-    "dqam.publishing",
+    "dqam.publishing.pipeline",
     "dqam.release.release",
     "dqam.release.file",
     "dqam.release.export",
-    "dqam.rectangles",
-    "dqam.forecast",
+    "dqam.geometry.rectangles",
+    "dqam.publishing.forecast",
     "dqam.mechanisms",
     "!dqam.mechanisms.(?!doubt)",
     "dqam.privacy.budget",
     "dqam.privacy.ledger",
     "dqam.privacy.curator",
-    "dqam.statistics",
+    "dqam.statistics.questions",
     "dqam.privacy.noise",
 )
 ROW = re.compile(r"^(\w+(?:(?: and |, )\w+)*) {2,}(\S.*)$")

@@ -17,9 +17,9 @@ import pytest
 
 from dqam import cities
 from dqam.cli import cli
-from dqam.forecast import forecast
-from dqam.grid import Grid
-from dqam.publishing import Plan
+from dqam.geometry.grid import Grid
+from dqam.publishing.forecast import forecast
+from dqam.publishing.pipeline import Plan
 from tests.commands import run
 
 ROOT = Path(__file__).parent.parent

@@ -13,8 +13,8 @@ if not any(_os.access(_place, _os.W_OK) for _place in (_Path(__file__).parent, _
 
 if _TYPE_CHECKING:
     from dqam.errors import InputError
-    from dqam.grid import Grid
-    from dqam.publishing import publish
+    from dqam.geometry.grid import Grid
+    from dqam.publishing.pipeline import publish
     from dqam.release.reading import open_release as open
     from dqam.release.release import Release
     from dqam.sources import read
@@ -23,11 +23,11 @@ __all__ = ["Grid", "InputError", "Release", "open", "publish", "read"]
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Grid": ("dqam.grid", "Grid"),
+    "Grid": ("dqam.geometry.grid", "Grid"),
     "InputError": ("dqam.errors", "InputError"),
     "Release": ("dqam.release.release", "Release"),
     "open": ("dqam.release.reading", "open_release"),
-    "publish": ("dqam.publishing", "publish"),
+    "publish": ("dqam.publishing.pipeline", "publish"),
     "read": ("dqam.sources", "read"),
 }
 

@@ -8,8 +8,8 @@ import pytest
 from dqam.cities import BOUNDS, city_trips, made_up_city
 from dqam.cities.city import CENTRES, HALF_RIVER, river, to_degrees, to_metres
 from dqam.errors import InputError
-from dqam.grid import Grid
-from dqam.trips import Trips
+from dqam.geometry.grid import Grid
+from dqam.geometry.trips import Trips
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from dqam.cities import journeys as module
 from dqam.cities.journeys import journeys
 from dqam.errors import InputError
-from dqam.trips import Trips
+from dqam.geometry.trips import Trips
 
 from .conftest import metres
 

@@ -7,8 +7,8 @@ import pytest
 
 from dqam.cities import MELBOURNE_BOUNDS, RoadNetwork, uniform_trips
 from dqam.errors import InputError
-from dqam.grid import Grid
-from dqam.trips import Trips
+from dqam.geometry.grid import Grid
+from dqam.geometry.trips import Trips
 
 from .conftest import SIDE, SOUTH, STEP, WEST
 

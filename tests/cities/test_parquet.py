@@ -10,7 +10,7 @@ import pytest
 from dqam.cities import parquet as module
 from dqam.cities import write_parquet
 from dqam.errors import InputError
-from dqam.trips import Trips
+from dqam.geometry.trips import Trips
 
 
 def batch(first: int) -> Trips:

@@ -11,7 +11,7 @@ import pytest
 
 from dqam.cities import RoadNetwork, porto_like_trips
 from dqam.errors import InputError
-from dqam.trips import Trips
+from dqam.geometry.trips import Trips
 
 from .conftest import metres
 

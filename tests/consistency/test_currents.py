@@ -11,13 +11,13 @@ from scipy.optimize import minimize
 from dqam import cities
 from dqam.consistency.cone import excess, find_currents, repair
 from dqam.consistency.currents import Answers, Cells, RegionSums, fit, project
-from dqam.counting import count_distinct
 from dqam.errors import InputError
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
-from dqam.partition.regions import Partition
-from dqam.rectangles import random_rectangles
-from dqam.walks import Walks, walk
+from dqam.geometry.counting import count_distinct
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.regions import Partition
+from dqam.geometry.walks import Walks, walk
 from tests.oracles import naive
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from dqam.consistency.greedy import clamp_edges
 from dqam.consistency.pairwise import is_consistent, make_consistent
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.histogram import SpatialHistogram
 from tests.consistency.test_pairwise import distance, histogram, parts
 
 

@@ -8,8 +8,8 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from dqam.consistency.pairwise import is_consistent, make_consistent
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
 
 
 def histogram(faces: np.ndarray, vertical: np.ndarray, horizontal: np.ndarray) -> SpatialHistogram:

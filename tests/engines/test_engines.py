@@ -22,17 +22,17 @@ import dqam
 from dqam import cities
 from dqam.engines.disk import Disk
 from dqam.errors import InputError
-from dqam.grid import Grid
+from dqam.geometry.grid import Grid
+from dqam.geometry.lattice import Lattice
+from dqam.geometry.trips import Trips
 from dqam.mechanisms import MECHANISMS
-from dqam.partition.lattice import Lattice
 from dqam.privacy.budget import Budget, Unit
+from dqam.privacy.contribution import Keep
 from dqam.privacy.curator import Curator
-from dqam.privacy.keeping import Keep
 from dqam.privacy.ledger import Ledger
 from dqam.privacy.noise import SeededNoise
-from dqam.publishing import Plan, publish, records_of
-from dqam.records import AnyRecords, Records, Scanned
-from dqam.trips import Trips
+from dqam.publishing.pipeline import Plan, publish, records_of
+from dqam.statistics.records import AnyRecords, Records, Scanned
 from tests.commands import run
 
 GRID = Grid.over(cities.BOUNDS, 5)

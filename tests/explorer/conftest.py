@@ -12,14 +12,14 @@ import uvicorn
 
 from dqam.cities import BOUNDS, city_trips
 from dqam.explorer import make_app
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.walks import walk
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.publishing import Plan
+from dqam.publishing.pipeline import Plan
 from dqam.release.release import Release
-from dqam.walks import walk
 
 MELBOURNE = (300_000.0, 5_800_000.0, 330_000.0, 5_824_000.0)
 

@@ -16,14 +16,21 @@ import pytest
 import dqam.explorer
 from dqam.errors import InputError
 from dqam.explorer import make_app, serve
-from dqam.explorer.guard import MOST_BYTES
 from dqam.explorer.layer import Layer, in_degrees
-from dqam.grid import Grid, transform
-from dqam.rectangles import Snapped, random_rectangles
+from dqam.explorer.middleware import MOST_BYTES
+from dqam.geometry.grid import Grid, transform
+from dqam.geometry.rectangles import Snapped, random_rectangles
 from dqam.release.release import Release
 from tests.explorer.conftest import Served, numbered
 
-FORBIDDEN = ("dqam.sources", "dqam.privacy.ledger", "dqam.publishing", "dqam.trips", "dqam.statistics", "sqlalchemy")
+FORBIDDEN = (
+    "dqam.sources",
+    "dqam.privacy.ledger",
+    "dqam.publishing.pipeline",
+    "dqam.geometry.trips",
+    "dqam.statistics.questions",
+    "sqlalchemy",
+)
 SIDES = ("west", "south", "east", "north")
 
 

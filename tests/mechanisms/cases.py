@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from dqam import cities
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.trips import Trips
+from dqam.geometry.walks import walk
 from dqam.mechanisms import MECHANISMS, Mechanism
 from dqam.mechanisms.dawa import Dawa
 from dqam.mechanisms.dqam import Dqam
@@ -18,10 +21,7 @@ from dqam.mechanisms.prish import Prish
 from dqam.privacy.budget import Budget, Number
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import Noise, SeededNoise
-from dqam.records import Records
-from dqam.rectangles import random_rectangles
-from dqam.trips import Trips
-from dqam.walks import walk
+from dqam.statistics.records import Records
 
 PUBLISHABLE = {name: row.make for name, row in MECHANISMS.items() if row.make is not None}
 FORCED: dict[str, Mechanism] = {  # such as work on however little there is

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dqam import cities
-from dqam.grid import Grid
+from dqam.geometry.grid import Grid
+from dqam.geometry.walks import walk
 from dqam.mechanisms import Mechanism, make
-from dqam.records import Records
-from dqam.walks import walk
+from dqam.statistics.records import Records
 from tests.mechanisms.cases import PUBLISHABLE, city, run, some_queries, strolls, unit_square
 
 TRIPS = 1000

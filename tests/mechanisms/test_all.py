@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dqam.errors import InputError
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.histogram import SpatialHistogram
 from dqam.mechanisms import Mechanism
 from dqam.privacy.budget import Budget, Unit
 from dqam.privacy.curator import Curator

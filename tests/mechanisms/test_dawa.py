@@ -8,23 +8,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dqam.errors import InputError
-from dqam.evaluate.printed_dawa import printed_dawa
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
+from dqam.experiments.printed_dawa import printed_dawa
+from dqam.geometry.grid import Grid
+from dqam.geometry.hilbert import hilbert_order
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.trips import Trips
+from dqam.geometry.walks import walk
 from dqam.mechanisms.dawa import Dawa, estimate, fill, level_shares, level_usage, reconcile, without_negatives
 from dqam.mechanisms.laplace import Laplace
 from dqam.mechanisms.mwem import CellWeights
 from dqam.mechanisms.rounds import curated, play
 from dqam.mechanisms.uniform import Uniform
-from dqam.partition.hilbert import hilbert_order
 from dqam.privacy.budget import Budget, Unit
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.records import MASS, Records
-from dqam.rectangles import random_rectangles
-from dqam.statistics import CellShares
-from dqam.trips import Trips
-from dqam.walks import walk
+from dqam.statistics.questions import CellShares
+from dqam.statistics.records import MASS, Records
 
 CELLS = 4096
 LINE = Grid((0.0, 0.0, 1.0, 1.0), 1, CELLS)

@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dqam.consistency.pairwise import is_consistent
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.regions import Partition
 from dqam.mechanisms import dqam as module
 from dqam.mechanisms.dqam import EMPTY, Dqam, Regions, _grade, _raise_steps, meets
 from dqam.mechanisms.uniform import Size, cover, lift, spread_evenly, stretch
-from dqam.partition.regions import Partition
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.records import MASS
-from dqam.statistics import GroupShares
+from dqam.statistics.questions import GroupShares
+from dqam.statistics.records import MASS
 from tests.mechanisms.cases import city, parts, run, some_queries, strolls, unit_square
 
 GRID = unit_square(8, 8)

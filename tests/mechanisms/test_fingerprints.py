@@ -19,16 +19,16 @@ import numpy as np
 import pytest
 
 from dqam import cities
-from dqam.evaluate.printed import PRINTED, Exact
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram, spread_mass
+from dqam.experiments.printed import PRINTED, Exact
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram, spread_mass
+from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.walks import Walks, walk
 from dqam.mechanisms import MECHANISMS
 from dqam.privacy.budget import Budget, Unit
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.publishing import Plan
-from dqam.rectangles import random_rectangles
-from dqam.walks import Walks, walk
+from dqam.publishing.pipeline import Plan
 
 STORED = Path(__file__).with_name("fingerprints.json")
 NAMES = [name for name, row in MECHANISMS.items() if row.make]

@@ -8,8 +8,11 @@ import pytest
 
 from dqam.consistency.cone import excess, find_currents
 from dqam.errors import InputError
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.lattice import Lattice, Parts
+from dqam.geometry.trips import Trips
+from dqam.geometry.walks import walk
 from dqam.mechanisms.flux import (
     ENDPOINT_WEIGHT,
     GLANCE,
@@ -26,13 +29,10 @@ from dqam.mechanisms.flux import (
     size_share,
 )
 from dqam.mechanisms.uniform import Size, cover, measure_size, spread_evenly
-from dqam.partition.lattice import Lattice, Parts
 from dqam.privacy.budget import Budget, Unit
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.records import SHADOW, Records
-from dqam.trips import Trips
-from dqam.walks import walk
+from dqam.statistics.records import SHADOW, Records
 from tests.mechanisms.cases import city, parts, run, some_queries, strolls, unit_square
 
 GRID = unit_square(16, 16)

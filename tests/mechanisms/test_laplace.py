@@ -6,8 +6,8 @@ from dqam.mechanisms.uniform import measure_size, spread
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.records import MASS
-from dqam.statistics import CellShares
+from dqam.statistics.questions import CellShares
+from dqam.statistics.records import MASS
 from tests.mechanisms.cases import city, run, some_queries
 
 

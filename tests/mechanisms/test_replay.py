@@ -7,17 +7,17 @@ to the last bit. With the curator's proofs this is what makes a mechanism privat
 import numpy as np
 import pytest
 
-from dqam.evaluate.audited import WHOLE_MECHANISMS
-from dqam.evaluate.neighbours import Prompted
-from dqam.grid import Grid
+from dqam.audit.cases import WHOLE_MECHANISMS
+from dqam.audit.neighbours import Prompted
+from dqam.geometry.grid import Grid
+from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.trips import Trips
+from dqam.geometry.walks import Walks, walk
 from dqam.mechanisms import MECHANISMS, Mechanism
 from dqam.mechanisms.dawa import Dawa
 from dqam.mechanisms.dqam import Dqam
 from dqam.privacy.budget import Budget
 from dqam.privacy.noise import SeededNoise
-from dqam.rectangles import random_rectangles
-from dqam.trips import Trips
-from dqam.walks import Walks, walk
 
 FORMS: dict[str, Mechanism] = {
     **{name: row.make() for name, row in MECHANISMS.items() if row.make},

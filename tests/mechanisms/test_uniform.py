@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.histogram import SpatialHistogram
 from dqam.mechanisms.uniform import (
     LOOK,
     Size,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dqam.consistency.pairwise import is_consistent
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.histogram import SpatialHistogram
 from dqam.mechanisms.mwem import CellWeights, Mwem, _answer
 from dqam.mechanisms.prish import FacesAndEdges, Prish, scaled_to
 from dqam.mechanisms.rounds import Oracle, curated, measure_crossings, play, rounds_for

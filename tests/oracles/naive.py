@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import shapely
 
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
-from dqam.walks import Walks
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.walks import Walks
 
 
 def answer(histogram: SpatialHistogram, west: int, south: int, east: int, north: int) -> float:

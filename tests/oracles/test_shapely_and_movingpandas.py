@@ -11,11 +11,11 @@ import pandas
 import pytest
 import shapely
 
-from dqam.counting import count_distinct
-from dqam.grid import Grid
-from dqam.rectangles import random_rectangles
-from dqam.trips import Trips
-from dqam.walks import walk
+from dqam.geometry.counting import count_distinct
+from dqam.geometry.grid import Grid
+from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.trips import Trips
+from dqam.geometry.walks import walk
 
 GRID = Grid.square((-30.0, 45.0), side_km=10, resolution=6)
 

@@ -8,18 +8,18 @@ import pyarrow as pa
 import pytest
 
 from dqam.errors import InputError
-from dqam.grid import Grid
-from dqam.partition.buckets import L1Buckets
-from dqam.partition.privtree import PrivTree
-from dqam.partition.regions import Partition
+from dqam.geometry.grid import Grid
+from dqam.geometry.regions import Partition
+from dqam.geometry.trips import Trips
+from dqam.geometry.walks import Walks, walk
 from dqam.privacy.budget import Budget, BudgetError, Unit
+from dqam.privacy.contribution import Keep
 from dqam.privacy.curator import Curator, Entry
-from dqam.privacy.keeping import Keep
 from dqam.privacy.noise import OpenDPNoise, SeededNoise
-from dqam.records import MASS, Records
-from dqam.statistics import Flux, LengthQuantile, TripCount
-from dqam.trips import Trips
-from dqam.walks import Walks, walk
+from dqam.statistics.buckets import L1Buckets
+from dqam.statistics.privtree import PrivTree
+from dqam.statistics.questions import Flux, LengthQuantile, TripCount
+from dqam.statistics.records import MASS, Records
 
 GRID = Grid((0.0, 0.0, 4.0, 4.0), 4, 4)
 

@@ -23,23 +23,23 @@ LIBRARIES |= {"numba", "numpy", "numpy.typing"}
 # what a mechanism may know of the house; whole modules where none of their names leads to a trip
 ROOMS: dict[str, set[str] | None] = {
     "dqam.errors": None,
-    "dqam.grid": {"Grid"},
-    "dqam.histogram": {"SpatialHistogram"},
+    "dqam.geometry.grid": {"Grid"},
+    "dqam.geometry.histogram": {"SpatialHistogram"},
     "dqam.privacy.budget": None,
     "dqam.privacy.curator": {"Curator"},
-    "dqam.partition.buckets": {"L1Buckets", "MOST_CELLS"},
-    "dqam.partition.hilbert": {"hilbert_order"},
-    "dqam.partition.lattice": None,
-    "dqam.partition.privtree": {"PrivTree"},
-    "dqam.partition.quadtree": {"grow_quadtree"},
-    "dqam.partition.regions": {"Partition", "children", "coverage", "node_bounds", "places", "quadtree_depth"},
+    "dqam.statistics.buckets": {"L1Buckets", "MOST_CELLS"},
+    "dqam.geometry.hilbert": {"hilbert_order"},
+    "dqam.geometry.lattice": None,
+    "dqam.statistics.privtree": {"PrivTree"},
+    "dqam.mechanisms.quadtree": {"grow_quadtree"},
+    "dqam.geometry.regions": {"Partition", "children", "coverage", "node_bounds", "places", "quadtree_depth"},
     "dqam.consistency.cone": None,
     "dqam.consistency.currents": None,
     "dqam.consistency.descent": None,
     "dqam.consistency.greedy": None,
     "dqam.consistency.pairwise": None,
-    "dqam.records": {"MASS", "MOST_TRIPS", "SHADOW"},
-    "dqam.statistics": {
+    "dqam.statistics.records": {"MASS", "MOST_TRIPS", "SHADOW"},
+    "dqam.statistics.questions": {
         "FLUX",
         *("CellShares", "DistinctCounts", "Endpoints", "Flux", "GroupShares", "LengthQuantile", "QueryErrors"),
         *("QueryTotals", "ShadowQuantile", "ShadowSums", "TripCount", "UniformityCosts"),
@@ -70,7 +70,7 @@ def offences(path: Path) -> list[str]:
 
 def guarded() -> list[Path]:
     """Mechanisms, and the steps of theirs that stand in other rooms."""
-    steps = [HOUSE / "partition" / f"{name}.py" for name in ("quadtree", "hilbert", "lattice", "regions")]
+    steps = [HOUSE / "geometry" / f"{name}.py" for name in ("hilbert", "lattice", "regions")]
     return [*steps, *(HOUSE / "consistency").rglob("*.py"), *(HOUSE / "mechanisms").rglob("*.py")]
 
 
@@ -83,17 +83,17 @@ def test_mechanisms_know_the_curator_and_no_trips() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "from dqam.walks import walk",
+        "from dqam.geometry.walks import walk",
         "import dqam.sources",
         "import dqam",
-        "from dqam.records import Records",
-        "from dqam.records import Scanned",
-        "from dqam.statistics import *",
+        "from dqam.statistics.records import Records",
+        "from dqam.statistics.records import Scanned",
+        "from dqam.statistics.questions import *",
         "from dqam.privacy.curator import Records",
-        "from dqam.partition.buckets import Records",
-        "from dqam.evaluate.printed import PRINTED",
-        "from dqam.privacy.audit import laid",
-        "from dqam.histogram import spread_mass",
+        "from dqam.statistics.buckets import Records",
+        "from dqam.experiments.printed import PRINTED",
+        "from dqam.audit.estimate import laid",
+        "from dqam.geometry.histogram import spread_mass",
         "from dqam.privacy.noise import SeededNoise",
         "import importlib",
         "import pandas",

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 
 from dqam import cities
-from dqam.grid import Grid
+from dqam.geometry.grid import Grid
+from dqam.geometry.trips import Trips
+from dqam.geometry.walks import walk
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.publishing import Plan
+from dqam.publishing.pipeline import Plan
 from dqam.release.release import Release
-from dqam.trips import Trips
-from dqam.walks import walk
 
 HERE = (144.95, -37.83, 145.0, -37.79)  # Melbourne, in degrees
 

@@ -11,8 +11,8 @@ import pytest
 
 import dqam
 from dqam import cities
-from dqam.grid import Grid
-from dqam.rectangles import Snapped, random_rectangles
+from dqam.geometry.grid import Grid
+from dqam.geometry.rectangles import Snapped, random_rectangles
 from dqam.release.release import Answers, Release
 from tests.commands import run
 from tests.explorer.conftest import serving

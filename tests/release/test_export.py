@@ -9,10 +9,10 @@ import shapely
 
 import dqam
 from dqam.errors import InputError
-from dqam.grid import Grid
+from dqam.geometry.grid import Grid
+from dqam.geometry.trips import Trips
 from dqam.release.export import export
 from dqam.release.release import Release
-from dqam.trips import Trips
 from tests.release.cases import HERE, as_if_private, seeded, strolls
 
 METRES = Grid((320_000, 5_812_000, 324_000, 5_816_000), 16, 8, "EPSG:28355")

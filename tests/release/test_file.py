@@ -17,11 +17,11 @@ import xarray
 
 import dqam
 from dqam.errors import InputError
-from dqam.files import write_whole
-from dqam.grid import Grid
+from dqam.geometry.grid import Grid
 from dqam.mechanisms import MECHANISMS
 from dqam.release.file import SEAL, SEAL_SIZE
 from dqam.release.release import Release
+from dqam.runtime.files import write_whole
 from tests.release.cases import HERE, as_if_private, seeded, strolls
 
 FUZZED = int(os.environ.get("DQAM_FUZZ", "300"))

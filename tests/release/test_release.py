@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dqam.errors import InputError
-from dqam.grid import Grid
+from dqam.geometry.grid import Grid
+from dqam.geometry.rectangles import Snapped, random_rectangles
 from dqam.mechanisms import MECHANISMS
-from dqam.rectangles import Snapped, random_rectangles
 from tests.commands import run
 from tests.release.cases import HERE, as_if_private, seeded, strolls
 

@@ -19,11 +19,11 @@ import numpy as np
 import pytest
 
 from dqam.cities import BOUNDS
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.rectangles import Snapped, random_rectangles
 from dqam.privacy.budget import Unit
 from dqam.privacy.curator import Entry
-from dqam.rectangles import Snapped, random_rectangles
 from dqam.release.picture import png
 from dqam.release.promise import QUESTIONS, posterior
 from dqam.release.release import Provenance, Release

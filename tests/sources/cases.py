@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import shapely
 
+from dqam.geometry.trips import Trips
 from dqam.sources import Source, read
-from dqam.trips import Trips
 
 START = 1372636858
 STEP = 15

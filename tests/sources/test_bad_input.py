@@ -14,8 +14,8 @@ import pytest
 import shapely
 
 from dqam.errors import InputError
+from dqam.geometry.trips import Trips
 from dqam.sources import read, tables
-from dqam.trips import Trips
 from tests.sources.cases import geo_lines, geo_points, point_frame, source, to, wkt, write_porto
 
 

@@ -12,10 +12,10 @@ import pytest
 import shapely
 
 from dqam.errors import InputError
-from dqam.grid import DEGREES, Grid
+from dqam.geometry.grid import DEGREES, Grid
+from dqam.geometry.trips import Trips
+from dqam.geometry.walks import walk
 from dqam.sources import read
-from dqam.trips import Trips
-from dqam.walks import walk
 from tests.sources.cases import (
     FORMS,
     START,

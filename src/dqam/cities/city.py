@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from dqam.cities.journeys import journeys
 from dqam.cities.paths import Floats, Indices
 from dqam.cities.roads import RoadNetwork
-from dqam.grid import Grid
-from dqam.trips import Trips
+from dqam.geometry.grid import Grid
+from dqam.geometry.trips import Trips
 
 SIDE = 10_000.0
 BOUNDS = Grid.square((-30.0, 45.0), side_km=SIDE / 1000).bounds

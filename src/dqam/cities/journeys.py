@@ -18,7 +18,7 @@ import pyarrow as pa
 from dqam.cities.paths import Floats, Indices, Offsets, find_routes, place_points
 from dqam.cities.roads import METRES_PER_DEGREE, RoadNetwork
 from dqam.errors import InputError
-from dqam.trips import Trips
+from dqam.geometry.trips import Trips
 
 BATCH = 20_000  # trips in a batch
 ROUND = 5 * BATCH  # trips routed together: more share more trees and need more memory

@@ -10,8 +10,8 @@ from dqam.cities.journeys import journeys
 from dqam.cities.paths import Indices
 from dqam.cities.roads import RoadNetwork
 from dqam.errors import InputError
-from dqam.grid import Bounds, Grid
-from dqam.trips import Trips
+from dqam.geometry.grid import Bounds, Grid
+from dqam.geometry.trips import Trips
 
 # 10 km x 10 km around the inner city, placed north-east of the bay so that there are streets nearly everywhere.
 MELBOURNE_BOUNDS = Grid.square((144.99, -37.81), side_km=10).bounds

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dqam.errors import InputError
-from dqam.files import replacing
-from dqam.trips import Trips
+from dqam.geometry.trips import Trips
+from dqam.runtime.files import replacing
 
 SCHEMA = pa.schema(
     [

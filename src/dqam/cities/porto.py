@@ -10,8 +10,8 @@ from dqam.cities.journeys import journeys
 from dqam.cities.paths import Indices
 from dqam.cities.roads import METRES_PER_DEGREE, RoadNetwork
 from dqam.errors import InputError
-from dqam.grid import DEGREES, transform
-from dqam.trips import Trips
+from dqam.geometry.grid import DEGREES, transform
+from dqam.geometry.trips import Trips
 
 PORTO_BOUNDS = (-8.68, 41.11, -8.560864, 41.200044)  # 10 km x 10 km
 REACH = 300.0  # metres from a node within which an origin or destination belongs to the network

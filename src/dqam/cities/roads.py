@@ -18,7 +18,7 @@ import shapely
 
 from dqam.cities.paths import Floats, Indices, Offsets, strong_components
 from dqam.errors import InputError
-from dqam.grid import Bounds
+from dqam.geometry.grid import Bounds
 
 METRES_PER_DEGREE = 111_195.0  # of latitude, on a sphere of 6,371 km; good to 0.5 % anywhere
 MARGIN = 1000.0  # metres of network kept around bounds, as fastest paths leave a square and come back

@@ -14,11 +14,11 @@ from typing import NoReturn
 import click
 
 import dqam
-from dqam import stopping
 from dqam.cli import analyst, custodian, demo, exact, generate, research, terminal
 from dqam.cli.terminal import plain, words
 from dqam.errors import InputError
 from dqam.privacy.budget import BudgetError
+from dqam.runtime import stopping
 
 
 def main() -> NoReturn:

@@ -13,8 +13,8 @@ from rich.table import Table
 from dqam.cli.options import OVERWRITE, PATH, refuse_to_replace
 from dqam.cli.terminal import SHOWN, answers, json_option, plain, print_json, words
 from dqam.errors import InputError
-from dqam.files import replacing, writable
-from dqam.rectangles import HEADER, read_rectangles, snap
+from dqam.geometry.rectangles import HEADER, read_rectangles, snap
+from dqam.runtime.files import replacing, writable
 
 RELEASE = click.argument("release", metavar="RELEASE", type=PATH)
 

@@ -26,16 +26,16 @@ from dqam.cli.terminal import (
     words,
 )
 from dqam.errors import InputError
-from dqam.files import writable
-from dqam.grid import Grid
+from dqam.geometry.grid import Grid
+from dqam.geometry.rectangles import read_rectangles
 from dqam.privacy.budget import parse_epsilon, spell
-from dqam.rectangles import read_rectangles
+from dqam.runtime.files import writable
 
 if TYPE_CHECKING:
-    from dqam.publishing import Plan
+    from dqam.geometry.walks import Gap
+    from dqam.publishing.pipeline import Plan
     from dqam.release.release import Release
     from dqam.sources import Source
-    from dqam.walks import Gap
 
 MADE_UP = (1_000, 10_000, 100_000)  # trips to plan for, where their number is not said
 LEDGER = click.option(
@@ -118,7 +118,7 @@ def publish(
     all options are public: never take them from the trips.
     """
     from dqam.privacy.ledger import Ledger, SameTripsError, Spent
-    from dqam.publishing import LARGE, TITLE, Plan, begun, carry_out, data_set_name, remark
+    from dqam.publishing.pipeline import LARGE, TITLE, Plan, begun, carry_out, data_set_name, remark
 
     terminal.STOPPED = terminal.NOT_CHARGED
     if max_trips is not None and unit == "trip":
@@ -221,7 +221,7 @@ def _middle(grid: Grid) -> tuple[float, ...]:
 
 def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
     """What would be spent on what, and how far answers would be off."""
-    from dqam.forecast import forecast
+    from dqam.publishing.forecast import forecast
     from dqam.release.promise import QUESTIONS
 
     with words.status("Trying the plan on a made-up city"):

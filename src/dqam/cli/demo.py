@@ -9,14 +9,13 @@ import click
 import numpy as np
 from rich.table import Table
 
-from dqam import maps
-from dqam.cli import terminal
+from dqam.cli import plotting, terminal
 from dqam.cli.options import PATH, seed_option
 from dqam.cli.terminal import answers, itself, plain, progress_of, words
 from dqam.errors import InputError
-from dqam.files import replacing
-from dqam.grid import Grid
-from dqam.rectangles import Snapped, random_rectangles, snap
+from dqam.geometry.grid import Grid
+from dqam.geometry.rectangles import Snapped, random_rectangles, snap
+from dqam.runtime.files import replacing
 
 PLACES = {  # what is asked, in degrees
     "the old town": (-30.006, 44.995, -29.994, 45.005),
@@ -40,11 +39,11 @@ RUNS = 1_000  # of the demo in one folder; the budget of people in generated tri
 def demo(output: Path, trips: int, seed: int) -> None:
     """Generate a city, publish a map of it at epsilon = 1, and hold its answers against the exact ones."""
     from dqam import cities
-    from dqam.counting import count_distinct
+    from dqam.geometry.counting import count_distinct
+    from dqam.geometry.walks import walk
     from dqam.privacy.ledger import Ledger
-    from dqam.publishing import Plan, carry_out
+    from dqam.publishing.pipeline import Plan, carry_out
     from dqam.sources import read
-    from dqam.walks import walk
 
     terminal.STOPPED = "Stopped; no file is half-written."
     if output.exists() and not output.is_dir():
@@ -82,8 +81,8 @@ def demo(output: Path, trips: int, seed: int) -> None:
             "Published: private, epsilon = 1": cells.value.reshape(grid.shape),
         }
         note = "Exact counts are not private; these trips are generated. A release holds the right side only."
-        maps.draw(panels, grid, picture, note, "distinct trips through each cell")
-    answers.print(maps.sketch(cells.value.reshape(grid.shape), grid), markup=False)
+        plotting.draw(panels, grid, picture, note, "distinct trips through each cell")
+    answers.print(plotting.sketch(cells.value.reshape(grid.shape), grid), markup=False)
     answers.print(f"[bold]{plain(release.provenance.promise)}[/]")
     table = Table("Distinct trips through", "Exact", "Published", "Range (90%)", box=None, padding=(0, 2, 0, 0))
     found = release.counts(places)

@@ -11,7 +11,7 @@ import click
 import numpy as np
 from rich.table import Table
 
-from dqam import maps
+from dqam.cli import plotting
 from dqam.cli.options import OVERWRITE, PATH, SURE, reads_trips, refuse_to_replace, seed_option
 from dqam.cli.terminal import (
     NOT_PRIVATE,
@@ -26,13 +26,13 @@ from dqam.cli.terminal import (
     words,
 )
 from dqam.errors import InputError
-from dqam.files import replacing
-from dqam.grid import Grid
-from dqam.rectangles import HEADER, Snapped, random_rectangles, read_rectangles, snap
+from dqam.geometry.grid import Grid
+from dqam.geometry.rectangles import HEADER, Snapped, random_rectangles, read_rectangles, snap
+from dqam.runtime.files import replacing
 
 if TYPE_CHECKING:
+    from dqam.geometry.walks import Gap, Walks
     from dqam.sources import Source
-    from dqam.walks import Gap, Walks
 
 
 @click.command()
@@ -50,8 +50,8 @@ def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, s
     \b
       dqam inspect train.csv --bounds -8.68 41.11 -8.56 41.20 --resolution 8 --picture porto.png
     """
-    from dqam.histogram import SpatialHistogram
-    from dqam.walks import lay
+    from dqam.geometry.histogram import SpatialHistogram
+    from dqam.geometry.walks import lay
 
     seen = {"trips": 0, "points": 0, "trips on the grid": 0, "points on the grid": 0, "pieces": 0, "visits": 0}
 
@@ -68,7 +68,7 @@ def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, s
     histogram = SpatialHistogram.of(tallied(), grid)
     if picture:
         title = f"Visits of cells, {seen['trips on the grid']:,} trips of {source.name}"
-        maps.draw({title: histogram.faces}, grid, picture, NOT_PRIVATE, "visits")
+        plotting.draw({title: histogram.faces}, grid, picture, NOT_PRIVATE, "visits")
     if as_json:
         print_json(
             {
@@ -98,7 +98,7 @@ def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, s
     table.add_row("pieces", f"{seen['pieces']:,} (one for each time a trip is on the grid)")
     table.add_row("visits", f"{seen['visits']:,} ({seen['visits'] / max(1, seen['trips on the grid']):.1f} a trip)")
     answers.print(table)
-    answers.print(maps.sketch(histogram.faces, grid, min(64, answers.width)), markup=False)
+    answers.print(plotting.sketch(histogram.faces, grid, min(64, answers.width)), markup=False)
     answers.print("Visits of cells, darker where more (by the logarithm); north is up.")
     say_notes(source)
     if picture:
@@ -138,8 +138,8 @@ def count(
       dqam count trips.parquet --bounds -8.68 41.11 -8.56 41.20 --rectangle -8.62 41.14 -8.60 41.15
       dqam count trips.parquet --bounds -8.68 41.11 -8.56 41.20 --rectangles areas.geojson -o counts.csv
     """
-    from dqam.counting import count_distinct
-    from dqam.walks import lay
+    from dqam.geometry.counting import count_distinct
+    from dqam.geometry.walks import lay
 
     if (rectangles is not None) + bool(rectangle) + (random_count is not None) != 1:
         raise InputError(

@@ -13,7 +13,7 @@ from dqam.cli.terminal import answers, itself, json_option, print_json, progress
 from dqam.errors import InputError
 
 if TYPE_CHECKING:
-    from dqam.trips import Trips
+    from dqam.geometry.trips import Trips
 
 
 @click.group()

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from dqam.errors import InputError
-from dqam.files import writable
-from dqam.grid import DEGREES, Grid, check_order
+from dqam.geometry.grid import DEGREES, Grid, check_order
+from dqam.runtime.files import writable
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
@@ -103,8 +103,8 @@ def reads_trips(command: Command) -> Command:
         crs: str,
         **options: Any,
     ) -> None:
+        from dqam.geometry.walks import Gap
         from dqam.sources import read
-        from dqam.walks import Gap
 
         grid = Grid.over(bounds, resolution, crs)
         if not options["sure"]:

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import click
 from rich.table import Table
 
+from dqam.audit.figure import draw_audit
 from dqam.cli.options import PATH, seed_option
 from dqam.cli.terminal import answers, json_option, plain, print_json, progress_of, words
 from dqam.errors import InputError
 from dqam.privacy.budget import parse_epsilon
-from dqam.privacy.figure import draw_audit
-from dqam.threads import cores
+from dqam.runtime.threads import cores
 
 if TYPE_CHECKING:
-    from dqam.evaluate.audited import Audited
+    from dqam.audit.cases import Audited
 
 
 @click.command()
@@ -59,9 +59,9 @@ def reproduce(
     FIGURE is size, deviation, queries, resolution, kld, time or claims.
     --data wants porto_sample.csv.gz, porto_roads.csv.gz, melbourne_nodes.csv.gz and melbourne_edges.csv.gz.
     """
-    from dqam.evaluate.plan import Settings
-    from dqam.evaluate.reproduce import StoppedError
-    from dqam.evaluate.reproduce import reproduce as run_experiments
+    from dqam.experiments.plan import Settings
+    from dqam.experiments.reproduce import StoppedError
+    from dqam.experiments.reproduce import reproduce as run_experiments
 
     settings = replace(Settings.quick() if quick else Settings(), seed=seed)
     if runs is not None:
@@ -106,7 +106,7 @@ class NamesTheAudited(click.Command):
     """A command whose help says what can be audited, where it has {known}."""
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from dqam.evaluate.audited import AUDITED
+        from dqam.audit.cases import AUDITED
 
         every = ", ".join(("all", "questions", "neighbours", *AUDITED))
         known = fill(every, 70, subsequent_indent="    ", break_on_hyphens=False)
@@ -162,8 +162,8 @@ def audit(
     \b
     Known: {known}
     """
-    from dqam.evaluate.audited import AUDITED, HALVED, QUESTIONS
-    from dqam.privacy.audit import audit as run_audit
+    from dqam.audit.cases import AUDITED, HALVED, QUESTIONS
+    from dqam.audit.estimate import audit as run_audit
 
     if mechanisms == ("neighbours",):
         _audit_neighbours(pairs, seed, spark, as_json)
@@ -224,7 +224,7 @@ def audit(
 
 def _audit_neighbours(pairs: int, seed: int, spark: bool, as_json: bool) -> None:
     """Compare neighbouring files, and show how many pairs were compared and what was found."""
-    from dqam.evaluate.neighbours import run_pairs
+    from dqam.audit.neighbours import run_pairs
 
     engines = ("local", "duckdb", "spark") if spark else ("local", "duckdb")
     with progress_of("Comparing neighbours") as show:
@@ -254,7 +254,7 @@ def _audit_neighbours(pairs: int, seed: int, spark: bool, as_json: bool) -> None
 
 def _audited(name: str) -> Audited:
     """A mechanism by its name, or any callable as module:function."""
-    from dqam.evaluate.audited import AUDITED, Audited
+    from dqam.audit.cases import AUDITED, Audited
 
     if name in AUDITED:
         return AUDITED[name]

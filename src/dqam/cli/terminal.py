@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from dqam.progress import Show, bar, watching
+from dqam.runtime.progress import Show, bar, watching
 
 if TYPE_CHECKING:
+    from dqam.geometry.trips import Trips
     from dqam.sources import Source
-    from dqam.trips import Trips
 
 NOT_PRIVATE = "NOT PRIVATE: exact figures of the raw trips. For the custodian's eyes, not for publication."
 NOT_CHARGED = STOPPED = "Stopped; no file is half-written, and nothing was charged."

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from dqam.consistency.cone import bordered, repair
 from dqam.consistency.descent import Problem, State, descend, set_out
 from dqam.errors import InputError
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
-from dqam.partition.regions import Partition, coverage
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.regions import Partition, coverage
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -42,7 +42,7 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class RegionSums:
-    """Sums over the regions of a partition, as `dqam.statistics` measures them, each array float64[regions].
+    """Sums over the regions of a partition, as `dqam.statistics.questions` measures them, each array float64[regions].
 
     An edge belongs to the region of the cell west or south of it.
     """

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.histogram import SpatialHistogram
 
 
 def clamp_edges(histogram: SpatialHistogram) -> SpatialHistogram:
     """The histogram with 0 <= every edge <= both its faces, with faces left as they are but for negative ones.
 
-    >>> from dqam.grid import Grid
+    >>> from dqam.geometry.grid import Grid
     >>> given = SpatialHistogram(Grid((0, 0, 1, 1), 1, 2), np.array([[5, 2]]), np.array([[3]]), np.zeros((0, 2)))
     >>> clamp_edges(given).vertical
     array([[2]])

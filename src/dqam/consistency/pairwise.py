@@ -28,7 +28,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.histogram import SpatialHistogram
 
 Floats = NDArray[np.float64]
 

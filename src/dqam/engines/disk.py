@@ -21,18 +21,18 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dqam import stopping
 from dqam.errors import InputError
-from dqam.grid import Grid
-from dqam.privacy.keeping import Keep
+from dqam.geometry.compact_walks import Steps
+from dqam.geometry.grid import Grid
+from dqam.geometry.walks import AnyWalks, Gap, walk
+from dqam.privacy.contribution import Keep
 from dqam.privacy.sketch import NO_TRIPS, Sketch, sketch_sql
-from dqam.progress import EVERY, Progress, Show, quiet
-from dqam.records import Integers, Wanted, add_up
+from dqam.runtime import stopping
+from dqam.runtime.progress import EVERY, Progress, Show, quiet
 from dqam.sources import Source, regrouped
 from dqam.sources.points import gather
 from dqam.sources.values import nobody, with_nulls
-from dqam.steps import Steps
-from dqam.walks import AnyWalks, Gap, walk
+from dqam.statistics.records import Integers, Wanted, add_up
 
 T = TypeVar("T")
 

@@ -31,21 +31,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dqam import stopping
 from dqam.errors import InputError
-from dqam.grid import Grid
-from dqam.privacy.keeping import Keep, unknown
+from dqam.geometry.compact_walks import Steps
+from dqam.geometry.grid import Grid
+from dqam.geometry.trips import Trips, offsets_of
+from dqam.geometry.walks import Gap, walk
+from dqam.privacy.contribution import Keep, unknown
 from dqam.privacy.sketch import NO_TRIPS, Sketch, sketch_of
-from dqam.progress import Progress, looking, quiet
-from dqam.records import Integers, Wanted, add_up, together
+from dqam.runtime import stopping
+from dqam.runtime.progress import Progress, looking, quiet
 from dqam.sources import Source
 from dqam.sources.columns import Columns
-from dqam.sources.intake import NO_ID
 from dqam.sources.tables import ArrowTable, ParquetTable, open_path
+from dqam.sources.validation import NO_ID
 from dqam.sources.values import LONGEST
-from dqam.steps import Steps
-from dqam.trips import Trips, offsets_of
-from dqam.walks import Gap, walk
+from dqam.statistics.records import Integers, Wanted, add_up, together
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

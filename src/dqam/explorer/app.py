@@ -23,8 +23,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from dqam.errors import InputError
-from dqam.explorer.guard import Guard, check_tiles
 from dqam.explorer.layer import Layer, check_place, in_degrees, outlines
+from dqam.explorer.middleware import Guard, check_tiles
 from dqam.explorer.schema import (
     CONFIDENCE_MEANING,
     CRS_MEANING,
@@ -38,7 +38,7 @@ from dqam.explorer.schema import (
     Problem,
     Published,
 )
-from dqam.grid import DEGREES, is_degrees
+from dqam.geometry.grid import DEGREES, is_degrees
 from dqam.release.release import CONFIDENCE, Answers, Release
 
 KINDS = {

@@ -12,8 +12,8 @@ import pyproj
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
-from dqam.grid import DEGREES, Bounds, Grid, transform
-from dqam.partition.lattice import Lattice
+from dqam.geometry.grid import DEGREES, Bounds, Grid, transform
+from dqam.geometry.lattice import Lattice
 from dqam.release.release import Release
 
 Floats = NDArray[np.float64]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dqam.grid import DEGREES
+from dqam.geometry.grid import DEGREES
 from dqam.release.release import CONFIDENCE
 
 MOST_RECTANGLES = 10_000

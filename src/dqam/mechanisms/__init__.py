@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.histogram import SpatialHistogram
 from dqam.mechanisms.dawa import Dawa
 from dqam.mechanisms.dqam import Dqam
 from dqam.mechanisms.flux import Flux

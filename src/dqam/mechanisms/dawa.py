@@ -1,6 +1,6 @@
 """DAWA (Li, Hay and Miklau, 2014): buckets that follow the data, then counts that follow the queries.
 
-First, cells along a Hilbert curve are put into buckets of nearly equal shares (`dqam.partition.buckets`). Second, a
+First, cells along a Hilbert curve are put into buckets of nearly equal shares (`dqam.statistics.buckets`). Second, a
 binary tree over the buckets is measured level by level, each with a share of the budget that is chosen from the
 queries alone (GreedyH), and the levels are reconciled by least squares. A bucket's mass is spread evenly over it.
 
@@ -21,14 +21,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.hilbert import hilbert_order
+from dqam.geometry.histogram import SpatialHistogram
 from dqam.mechanisms.uniform import LOOK, measure_size, spread, spread_evenly
-from dqam.partition.buckets import MOST_CELLS, L1Buckets
-from dqam.partition.hilbert import hilbert_order
 from dqam.privacy.budget import Budget, parse_epsilon
 from dqam.privacy.curator import Curator
-from dqam.records import MASS, MOST_TRIPS
-from dqam.statistics import GroupShares
+from dqam.statistics.buckets import MOST_CELLS, L1Buckets
+from dqam.statistics.questions import GroupShares
+from dqam.statistics.records import MASS, MOST_TRIPS
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

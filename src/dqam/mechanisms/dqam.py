@@ -22,16 +22,16 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.regions import Partition
+from dqam.mechanisms.quadtree import grow_quadtree
 from dqam.mechanisms.rounds import Floats, Integers, check_rounds, curated, play
 from dqam.mechanisms.uniform import Size, consistent, measure_size, spread, spread_evenly
-from dqam.partition.quadtree import grow_quadtree
-from dqam.partition.regions import Partition
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.records import MASS
-from dqam.statistics import GroupShares
+from dqam.statistics.questions import GroupShares
+from dqam.statistics.records import MASS
 
 TRIES = 6  # of grading, until edges fit
 EMPTY = 1e-3  # of the mean density: what a region has at least, so that it can be scaled up again

@@ -2,8 +2,8 @@
 
 1. How many trips there are and the mean answer; with them the worth w = trips * eps, which all rules below follow.
 2. A lattice of so many cells that noise and coarseness are of one size.
-3. One measurement: the shadows of all trips (`dqam.shadows`) on that lattice, each capped. A shadow answers rectangles
-   as its trip does, once, so that what trips count twice has mostly gone before any noise is drawn.
+3. One measurement: the shadows of all trips (`dqam.statistics.shadows`) on that lattice, each capped. A shadow answers
+   rectangles as its trip does, once, so that what trips count twice has mostly gone before any noise is drawn.
 4. Edges are scaled so that the mean answer is right: what caps cut off is put back where there is flux.
 5. The fit: of all histograms whose answers grow with the rectangle, and are 0 to n, the closest to what was measured,
    by numbers (where there is noise) and by answers (where real trips are not consistent).
@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from dqam.consistency.cone import find_currents, repair
 from dqam.consistency.currents import Answers, Cells, fit
 from dqam.errors import InputError
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.lattice import Floats, Integers, Lattice, Parts, flat
 from dqam.mechanisms.uniform import Size, consistent, measure_size, spread_evenly
-from dqam.partition.lattice import Floats, Integers, Lattice, Parts, flat
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.records import SHADOW
-from dqam.statistics import ShadowQuantile, ShadowSums
+from dqam.statistics.questions import ShadowQuantile, ShadowSums
+from dqam.statistics.records import SHADOW
 
 ENDPOINT_WEIGHT = 3  # how much better endpoints are measured than crossings
 GLANCE = Fraction(1, 20)  # of the budget, for a first look at the size

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.histogram import SpatialHistogram
 from dqam.mechanisms.uniform import measure_size, spread, spread_evenly
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.records import MASS
-from dqam.statistics import CellShares
+from dqam.statistics.questions import CellShares
+from dqam.statistics.records import MASS
 
 
 @dataclass(frozen=True)

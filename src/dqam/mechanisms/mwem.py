@@ -14,8 +14,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
 from dqam.mechanisms.rounds import Floats, Integers, check_rounds, curated, measure_crossings, play, rounds_for
 from dqam.mechanisms.uniform import fit, lift, measure_size, spread_evenly, stretch
 from dqam.privacy.budget import Budget

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dqam.consistency.greedy import clamp_edges
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.histogram import SpatialHistogram
 from dqam.mechanisms.rounds import Floats, Integers, check_rounds, curated, measure_crossings, play, rounds_for
 from dqam.mechanisms.uniform import fit, lift, measure_size, scaled_to, spread_evenly, stretch
 from dqam.privacy.budget import Budget

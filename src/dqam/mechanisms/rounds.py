@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
-from dqam.histogram import SpatialHistogram
-from dqam.partition.regions import Partition
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.regions import Partition
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics import FLUX, DistinctCounts, Flux, QueryErrors
+from dqam.statistics.questions import FLUX, DistinctCounts, Flux, QueryErrors
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

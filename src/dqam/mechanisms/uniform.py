@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from dqam.consistency.pairwise import is_consistent, make_consistent
 from dqam.errors import InputError
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
-from dqam.partition.regions import coverage
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.regions import coverage
 from dqam.privacy.budget import Budget, spell
 from dqam.privacy.curator import Curator
-from dqam.records import MOST_TRIPS
-from dqam.statistics import QueryTotals
+from dqam.statistics.questions import QueryTotals
+from dqam.statistics.records import MOST_TRIPS
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -18,16 +18,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
-from dqam.grid import Grid
-from dqam.partition.buckets import L1Buckets
-from dqam.partition.privtree import PrivTree
-from dqam.partition.regions import Partition
+from dqam.geometry.grid import Grid
+from dqam.geometry.regions import Partition
+from dqam.geometry.walks import Walks
 from dqam.privacy.budget import Budget, BudgetError, Neighbours, Number, Unit, parse_epsilon
-from dqam.privacy.keeping import Keep, unknown
+from dqam.privacy.contribution import Keep, unknown
 from dqam.privacy.noise import Noise, check_scale
-from dqam.records import MASS, AnyRecords, Records
-from dqam.statistics import SCORES, STATISTICS, Question, Scores, Statistic
-from dqam.walks import Walks
+from dqam.statistics.buckets import L1Buckets
+from dqam.statistics.privtree import PrivTree
+from dqam.statistics.questions import SCORES, STATISTICS, Question, Scores, Statistic
+from dqam.statistics.records import MASS, AnyRecords, Records
 
 TREES: frozenset[type] = frozenset({PrivTree, L1Buckets})
 
@@ -137,7 +137,7 @@ class Curator:
     def partition(
         self, tree: PrivTree | L1Buckets, budget: Budget, epsilon: Number | None = None
     ) -> Partition | NDArray[np.int64]:
-        """A tree's leaves, or where buckets begin; the proofs are in `dqam.partition.privtree` and `.buckets`.
+        """A tree's leaves, or where buckets begin; the proofs are in `dqam.statistics.privtree` and `.buckets`.
 
         Where noise of several scales is drawn, the ledger has the widest.
         """

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
-from dqam.privacy.keeping import _base
+from dqam.privacy.contribution import _base
 
 K = 16_384  # hashes in a sample
 FEW = 8  # common hashes below which a sample shows nothing

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import shapely
 
 from dqam.errors import InputError
-from dqam.files import replacing
-from dqam.rectangles import HEADER
+from dqam.geometry.rectangles import HEADER
 from dqam.release.release import Release
+from dqam.runtime.files import replacing
 
 if TYPE_CHECKING:
     import geopandas

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dqam.files import write_whole
-from dqam.grid import is_degrees, parse_crs
+from dqam.geometry.grid import is_degrees, parse_crs
 from dqam.release.release import Provenance, Release
+from dqam.runtime.files import write_whole
 
 if TYPE_CHECKING:
     import xarray

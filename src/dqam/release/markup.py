@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from html import escape
 
-from dqam.grid import Grid, parse_crs
+from dqam.geometry.grid import Grid, parse_crs
 
 
 def plain(value: object) -> str:

@@ -14,9 +14,9 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from dqam.grid import Grid, is_degrees, parse_crs
-from dqam.partition.lattice import Lattice
-from dqam.rectangles import Snapped
+from dqam.geometry.grid import Grid, is_degrees, parse_crs
+from dqam.geometry.lattice import Lattice
+from dqam.geometry.rectangles import Snapped
 from dqam.release.markup import area, crs_name, ground, number, plain, trips
 from dqam.release.release import Release
 

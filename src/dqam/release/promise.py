@@ -6,10 +6,10 @@ import math
 from collections import Counter
 
 from dqam.privacy.curator import Entry
-from dqam.records import MASS, SHADOW
 from dqam.release.markup import bullets, decimal, number, percent, plain, table
 from dqam.release.release import Provenance, Release
-from dqam.statistics import FLUX
+from dqam.statistics.questions import FLUX
+from dqam.statistics.records import MASS, SHADOW
 
 PRIORS = (0.01, 0.1, 0.5)
 SEVERAL = (2, 5, 10)  # trips of one person

@@ -19,11 +19,11 @@ import h5py
 import numpy as np
 
 from dqam.errors import InputError
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.lattice import Lattice
 from dqam.mechanisms import MECHANISMS
-from dqam.mechanisms.doubt import Doubt
-from dqam.partition.lattice import Lattice
+from dqam.mechanisms.uncertainty import Doubt
 from dqam.privacy.budget import Neighbours, Unit
 from dqam.privacy.curator import Entry
 from dqam.release.file import SCHEMA, SEAL, SEAL_SIZE

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dqam.errors import InputError
-from dqam.grid import Grid
-from dqam.histogram import SpatialHistogram
-from dqam.mechanisms.doubt import Doubt
-from dqam.partition.lattice import Lattice
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.lattice import Lattice
+from dqam.geometry.rectangles import Snapped, snap
+from dqam.mechanisms.uncertainty import Doubt
 from dqam.privacy.budget import Neighbours, Unit, spell
 from dqam.privacy.curator import Entry
-from dqam.rectangles import Snapped, snap
 
 if TYPE_CHECKING:
     import geopandas

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dqam.grid import Grid, is_degrees
+from dqam.geometry.grid import Grid, is_degrees
+from dqam.geometry.rectangles import Snapped, random_rectangles, snap
 from dqam.mechanisms import MECHANISMS
-from dqam.rectangles import Snapped, random_rectangles, snap
 from dqam.release.markup import area, crs_name, decimal, ground, percent, plain, table, trips
 from dqam.release.picture import figure
 from dqam.release.promise import budget, promise

@@ -19,17 +19,17 @@ import numpy as np
 import pyarrow as pa
 
 from dqam.errors import InputError
-from dqam.grid import DEGREES, parse_crs
-from dqam.sources import geometry
+from dqam.geometry.grid import DEGREES, parse_crs
+from dqam.geometry.trips import Trips
+from dqam.sources import geometry_column
 from dqam.sources.columns import Columns, recognise
 from dqam.sources.frames import SparkTable, open_object
-from dqam.sources.intake import Intake
 from dqam.sources.points import clean_points, read_points
 from dqam.sources.porto import read_polylines
 from dqam.sources.rows import OfOneKind, joined, keys_in, keys_of, read_lines, repeated
 from dqam.sources.tables import Table, ignored, open_path, open_url, translated
+from dqam.sources.validation import Intake
 from dqam.sources.values import ids_of
-from dqam.trips import Trips
 
 BATCH = 1 << 20  # points
 ON_ERROR = ("fail", "drop")
@@ -302,12 +302,13 @@ class Source:
             batches = table.batches([columns.geometry], self.batch, ignored)
             put_together = columns.trip or columns.by_person
             return not put_together or not all(
-                geometry.are_points(rows.column(columns.geometry).drop_null(), table.name).all() for rows, _ in batches
+                geometry_column.are_points(rows.column(columns.geometry).drop_null(), table.name).all()
+                for rows, _ in batches
             )
         for rows, _ in table.batches([columns.geometry], 1024):
             known = rows.column(columns.geometry).drop_null()
             if len(known):
-                return not geometry.are_points(known[:1], table.name)[0]
+                return not geometry_column.are_points(known[:1], table.name)[0]
         raise InputError(
             f"{table.name} has no trips (no row has a geometry in {columns.geometry!r}); give a source with some."
         )

@@ -14,7 +14,7 @@ import pyarrow as pa
 import shapely
 
 from dqam.errors import InputError
-from dqam.sources.geometry import crs_name
+from dqam.sources.geometry_column import crs_name
 from dqam.sources.tables import ArrowTable, Batches, MemoryTable, Skip, Table, translated
 from dqam.sources.values import WHOLE
 

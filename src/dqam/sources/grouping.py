@@ -14,7 +14,7 @@ import pyarrow.types as pt
 from numba import njit
 from numpy.typing import NDArray
 
-from dqam.threads import ahead, cores, each_span, spans
+from dqam.runtime.threads import ahead, cores, each_span, spans
 
 BUCKET = 1 << 15  # rows, about
 MOST_BUCKETS = 1 << 10

@@ -21,13 +21,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
-from dqam.sources import geometry
+from dqam.geometry.trips import Trips
+from dqam.sources import geometry_column
 from dqam.sources.columns import Columns, require_keys
 from dqam.sources.grouping import grouped
-from dqam.sources.intake import BAD_POINTS, BAD_SHAPES, LEAVE_OUT, NO_ID, NO_TIME, Intake, Mask
 from dqam.sources.tables import Skip, Table, ignored, translated
+from dqam.sources.validation import BAD_POINTS, BAD_SHAPES, LEAVE_OUT, NO_ID, NO_TIME, Intake, Mask
 from dqam.sources.values import brief, has_zone, ids_of, is_text, moments, numbers, with_nulls, without_nulls
-from dqam.trips import Trips
 
 _HELD_BATCHES = 8  # so many batches may wait for proof that their trips are complete
 _IN_MEMORY = 1 << 25  # rows; beyond that DuckDB sorts them
@@ -91,9 +91,9 @@ def _places(
     """Both coordinates of each row in the order of the source, NaN where there are none."""
     if columns.geometry:
         shapes = rows.column(columns.geometry)
-        first, second, bad = geometry.points(shapes, name)
+        first, second, bad = geometry_column.points(shapes, name)
         if not intake.drops:
-            intake.leave_out(bad, BAD_SHAPES, first_row, partial(geometry.describe, shapes, name, "Point"))
+            intake.leave_out(bad, BAD_SHAPES, first_row, partial(geometry_column.describe, shapes, name, "Point"))
         return first, second
     assert columns.lon is not None
     assert columns.lat is not None

@@ -20,12 +20,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.trips import Trips, offsets_of
+from dqam.runtime.threads import cores
 from dqam.sources.columns import Columns
-from dqam.sources.intake import BAD_SHAPES, LEAVE_OUT, Intake, Mask
 from dqam.sources.tables import Table
+from dqam.sources.validation import BAD_SHAPES, LEAVE_OUT, Intake, Mask
 from dqam.sources.values import brief, cast_each, ids_of, moments, plain
-from dqam.threads import cores
-from dqam.trips import Trips, offsets_of
 
 SECONDS_BETWEEN_POINTS = 15
 _CHUNK = 4096  # rows that a thread parses at a time

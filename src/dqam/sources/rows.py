@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dqam.sources import geometry
+from dqam.geometry.trips import Trips, offsets_of
+from dqam.sources import geometry_column
 from dqam.sources.columns import Columns
-from dqam.sources.intake import BAD_SHAPES, Intake
 from dqam.sources.tables import Batches, Skip, Table, ignored
+from dqam.sources.validation import BAD_SHAPES, Intake
 from dqam.sources.values import ids_of, moments, without_nulls
-from dqam.trips import Trips, offsets_of
 
 _POINTS_A_TRIP = 32  # a guess, to read about as many rows at a time as fill a batch
 
@@ -34,8 +34,8 @@ def read_lines(table: Table, columns: Columns, intake: Intake, batch: int) -> It
     row = 1
     for rows, fraction in table.batches(names, max(1, batch // _POINTS_A_TRIP), intake.skip):
         shapes = rows.column(columns.geometry)
-        x, y, lengths, bad = geometry.lines(shapes, table.name, points=intake.drops)
-        intake.leave_out(bad, BAD_SHAPES, row, partial(geometry.describe, shapes, table.name, "LineString"))
+        x, y, lengths, bad = geometry_column.lines(shapes, table.name, points=intake.drops)
+        intake.leave_out(bad, BAD_SHAPES, row, partial(geometry_column.describe, shapes, table.name, "LineString"))
         ids, persons = (ids_of(rows.column(name), table.name, name) if name else None for name in (trip, person))
         time = None
         if columns.time:  # one for each row, shared by all points of its line; 1970 if unknown
@@ -127,5 +127,5 @@ class OfOneKind(Table):
         names = list(dict.fromkeys([*columns, self._column]))
         counts = skip if self._points or skip is None else ignored  # each row that is left out is counted once
         for batch, fraction in self._table.batches(names, rows, counts):
-            found = geometry.are_points(batch.column(self._column), self.name) == self._points
+            found = geometry_column.are_points(batch.column(self._column), self.name) == self._points
             yield batch.filter(pa.array(found)).select(list(columns)), fraction

@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
 from dqam.errors import InputError
-from dqam.sources.geometry import declared_crs, primary_column
+from dqam.runtime.threads import ahead
+from dqam.sources.geometry_column import declared_crs, primary_column
 from dqam.sources.values import cast_each
-from dqam.threads import ahead
 
 BLOCK = 1 << 24
 IN_MEMORY = 512 << 20

@@ -1,0 +1,233 @@
+"""What one run of an experiment is, and how it is measured. There are two protocols.
+
+distinct  One truth for all: the distinct number of trips that meet a rectangle, counted on the trips. Every mechanism
+          that may publish takes part; its answers are cut to 0 .. the total of its histogram, for all alike.
+paper     The paper's own: its mechanisms as printed. Those that know faces only are held against sums of faces, the
+          others against faces minus edges of the exact histogram. None of this is private.
+
+All noise is seeded here; nothing that these runs make may be published.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dqam.experiments.datasets import code_stamp
+from dqam.experiments.metrics import cut, divergence, evenness, face_sums, mean_error
+from dqam.experiments.printed import PRINTED, Exact
+from dqam.geometry.grid import Bounds, Grid
+from dqam.geometry.histogram import SpatialHistogram, spread_mass
+from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.walks import Walks, walk
+from dqam.mechanisms import MECHANISMS, make
+from dqam.privacy.budget import Budget
+from dqam.privacy.curator import Curator
+from dqam.privacy.noise import SeededNoise
+from dqam.sources import read
+from dqam.statistics.records import Records
+
+DISTINCT, PAPER = "distinct", "paper"
+EXACT = "exact"  # the exact histogram under the distinct protocol: no noise, but it counts trips again that return
+START = "uniform-start"  # trips spread evenly, their number and length exact: where the printed forms set out from
+NO_NOISE = math.inf  # the epsilon of these two
+
+DECIDING = (  # the code that decides what a run measures
+    "cities/*.py",
+    "consistency/*.py",
+    "mechanisms/*.py",
+    "partition/*.py",
+    "privacy/[bcn]*.py",
+    "evaluate/printed*.py",
+    *(f"{name}.py" for name in ("counting", "grid", "histogram", "rectangles", "statistics", "walks")),
+    *(f"evaluate/{name}.py" for name in ("datasets", "metrics", "protocol")),
+)
+
+
+def deciding_code() -> str:
+    """A fingerprint of all code that decides what a run measures."""
+    return code_stamp(*DECIDING)
+
+
+@dataclass(frozen=True, order=True)
+class Task:
+    """One run of one mechanism.
+
+    rounds  T where it is set from outside, 0 where the mechanism decides
+    alone   whether its time counts, so that nothing else may run beside it
+    """
+
+    protocol: str
+    data: str
+    trips: int
+    resolution: int
+    queries: int
+    epsilon: float
+    mechanism: str
+    rounds: int = 0
+    run: int = 0
+    alone: bool = False
+
+    def key(self, stamp: str) -> str:
+        """What tells this run from all others; `stamp` stands for code, data and seed."""
+        return "/".join([*(str(getattr(self, field.name)) for field in fields(self)), stamp])
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came out of a run.
+
+    error, error_fresh  mean absolute error on the queries that the mechanism was given, and on as many others
+    mean_answer         the mean true answer of the given queries
+    kld                 divergence of its faces from the exact ones
+    evenness            (largest - smallest face) / mean face
+    total, visits       faces minus edges, and faces, over the whole grid
+    seconds             of the mechanism alone, the exact counts given
+    """
+
+    error: float
+    error_fresh: float
+    mean_answer: float
+    kld: float
+    evenness: float
+    total: float
+    visits: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """A task and what it gave."""
+
+    task: Task
+    measured: Measured
+    seed: int
+    key: str
+    version: str
+
+    def flat(self) -> dict[str, Any]:
+        """One level of names, as in results.parquet."""
+        return {
+            **asdict(self.task),
+            **asdict(self.measured),
+            **{n: getattr(self, n) for n in ("seed", "key", "version")},
+        }
+
+    @classmethod
+    def of(cls, flat: dict[str, Any]) -> Row:
+        """The inverse of `flat`."""
+        task, measured = ({field.name: flat[field.name] for field in fields(kind)} for kind in (Task, Measured))
+        return cls(Task(**task), Measured(**measured), flat["seed"], flat["key"], flat["version"])
+
+
+def noise_seed(seed: int, run: int) -> int:
+    """The seed of a run's noise: the same for all mechanisms."""
+    return 1000 * seed + run
+
+
+class Bench:
+    """A data set on a grid, with everything that is counted exactly and only once."""
+
+    def __init__(self, walks: Walks, seed: int) -> None:
+        self.walks, self.grid, self.seed = walks, walks.grid, seed
+        self.records = Records(walks)
+
+    @cached_property
+    def histogram(self) -> SpatialHistogram:
+        """The exact histogram."""
+        return SpatialHistogram.of(self.walks)
+
+    @cached_property
+    def exact(self) -> Exact:
+        """What the printed forms look at."""
+        return Exact(histogram=self.histogram, shares=spread_mass(self.walks), trips=self.walks.on_grid)
+
+    def queries(self, count: int, fresh: bool) -> NDArray[np.int64]:
+        """The query set, or as many rectangles that no mechanism is given; the same ones for every run."""
+        return random_rectangles(self.grid, count, np.random.default_rng([self.seed, count, int(fresh)]))
+
+    def run(self, task: Task) -> Measured:
+        """Do it."""
+        return self._distinct(task) if task.protocol == DISTINCT else self._as_printed(task)
+
+    def _distinct(self, task: Task) -> Measured:
+        given, fresh = self.queries(task.queries, False), self.queries(task.queries, True)
+        truth, truth_fresh = self.records.distinct(given), self.records.distinct(fresh)
+        self.records.shares()  # counted before the clock starts
+        began = time.perf_counter()
+        if task.mechanism == EXACT:
+            histogram = self.histogram
+        else:
+            mechanism: Any = make(task.mechanism)
+            if task.rounds:
+                mechanism = replace(mechanism, rounds=task.rounds)
+            budget = Budget(task.epsilon)
+            curator = Curator(self.records, budget, SeededNoise(noise_seed(self.seed, task.run)))
+            histogram = mechanism.synthesize(curator, given, budget)
+        seconds = time.perf_counter() - began
+        return self._measured(
+            histogram,
+            mean_error(cut(histogram.answers(given), histogram.total), truth),
+            mean_error(cut(histogram.answers(fresh), histogram.total), truth_fresh),
+            float(truth.mean()),
+            seconds,
+        )
+
+    def _as_printed(self, task: Task) -> Measured:
+        given, fresh = self.queries(task.queries, False), self.queries(task.queries, True)
+        exact, faces_only = self.exact, False
+        began = time.perf_counter()
+        made: SpatialHistogram | None
+        if task.mechanism == START:
+            made = exact.evenly
+            answers = made.answers(given)
+        else:
+            printed = PRINTED[task.mechanism]
+            faces_only = printed.faces_only
+            rng = np.random.default_rng(noise_seed(self.seed, task.run))
+            answers, made = printed.run(exact, given, task.epsilon, task.rounds, rng)
+        seconds = time.perf_counter() - began
+        ask = face_sums if faces_only else SpatialHistogram.answers
+        truth = ask(exact.histogram, given)
+        error_fresh = math.nan if made is None else mean_error(ask(made, fresh), ask(exact.histogram, fresh))
+        return self._measured(made, mean_error(answers, truth), error_fresh, float(truth.mean()), seconds)
+
+    def _measured(
+        self, made: SpatialHistogram | None, error: float, error_fresh: float, mean_answer: float, seconds: float
+    ) -> Measured:
+        if made is None:
+            return Measured(error, error_fresh, mean_answer, math.nan, math.nan, math.nan, math.nan, seconds)
+        return Measured(
+            error,
+            error_fresh,
+            mean_answer,
+            divergence(self.histogram.faces, made.faces),
+            evenness(made.faces),
+            float(made.total),
+            float(made.faces.sum()),
+            seconds,
+        )
+
+
+@lru_cache(maxsize=1)
+def bench(trips: Path, bounds: Bounds, resolution: int, seed: int) -> Bench:
+    """The bench of a file of trips; a process keeps the last one."""
+    return Bench(walk(read(trips).trips(), Grid.over(bounds, resolution)), seed)
+
+
+def publishable() -> tuple[str, ...]:
+    """The mechanisms of the table that may publish."""
+    return tuple(name for name, known in MECHANISMS.items() if known.publishable)
+
+
+def has_rounds(mechanism: str) -> bool:
+    """Whether the number of rounds of a mechanism can be set from outside."""
+    made: Any = make(mechanism)
+    return is_dataclass(made) and any(field.name == "rounds" for field in fields(made))

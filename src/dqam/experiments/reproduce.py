@@ -1,0 +1,236 @@
+"""The experiments of the paper from end to end: data, runs, figures, tables and the page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from dqam.errors import InputError
+from dqam.experiments import figures
+from dqam.experiments.claims import claims
+from dqam.experiments.datasets import DataSet, made_up, prepare, real, stamp_of
+from dqam.experiments.page import Shown, deviation_rows, write_page
+from dqam.experiments.plan import FIGURES, Plan, Settings
+from dqam.experiments.protocol import DISTINCT, PAPER, Row, Task, deciding_code
+from dqam.experiments.results import Results, save_csv
+from dqam.experiments.runner import Parts, Place, chunked, run_all
+from dqam.runtime.files import replacing
+from dqam.runtime.progress import Progress, quiet
+
+CURVES = ("size", "queries", "resolution", "kld")
+
+
+class StoppedError(Exception):
+    """The runs were interrupted; what was done is kept."""
+
+
+def reproduce(
+    output: Path,
+    settings: Settings,
+    only: Sequence[str] = (),
+    data: Path | None = None,
+    processes: int = 1,
+    progress: Progress = quiet,
+    say: Callable[[str], None] = lambda _: None,
+) -> Path:
+    """Run what is missing in `output`, draw, and give the path of the page.
+
+    only  names of FIGURES to run; all if empty. The page also shows the others that are already complete in `output`.
+    data  the folder of real data; a made-up city if None
+    """
+    unknown = [name for name in only if name not in FIGURES]
+    if unknown:
+        raise InputError(f"There is no figure {unknown[0]!r}; --only takes {', '.join(FIGURES)}.")
+    figures.require_matplotlib()
+    pair = made_up() if data is None else real(data)
+    _claim_folder(output, settings, data)
+    plan = Plan(settings, pair[0].name, pair[1].name)
+    code = deciding_code()
+    keys = {
+        task: task.key(stamp_of(code, one.stamp, str(settings.seed)))
+        for one in pair
+        for task in plan.tasks("claims")
+        if task.data == one.name
+    }
+    parts = Parts(output / "parts")
+    rows, others = parts.rows(set(keys.values()))
+    if others:
+        say(f"{others:,} runs in {parts.folder} were made by other code or of other data, and are not used.")
+    wanted = {task for name in only or FIGURES for task in plan.tasks(name)}
+    missing = [task for task in wanted if keys[task] not in rows]
+    try:
+        if missing:
+            kept = f", {len(wanted) - len(missing):,} are there from before" if len(missing) < len(wanted) else ""
+            say(f"{len(missing):,} runs to do{kept}.")
+            places = _places(missing, pair, settings.seed, output / "trips", code, progress)
+            _run(missing, places, processes, parts, rows, progress)
+        complete = [name for name in FIGURES if all(keys[task] in rows for task in plan.tasks(name))]
+        return _write(output, plan, pair, Results(rows.values()), complete, settings, code)
+    except KeyboardInterrupt:
+        done = sum(keys[task] in rows for task in wanted)
+        raise StoppedError(
+            f"Stopped; {done:,} of {len(wanted):,} runs are kept in {parts.folder}. "
+            "The same command goes on from there."
+        ) from None
+
+
+def _claim_folder(output: Path, settings: Settings, data: Path | None) -> None:
+    """Make the folder, or refuse one that holds something else."""
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{output} is a file; give a folder for the results.")
+    for folder in (output, output / "parts", output / "trips"):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{folder} cannot be made ({error.strerror}); choose another place.") from None
+    asked = json.loads(
+        json.dumps({"settings": asdict(settings), "data": None if data is None else str(data.resolve())})
+    )
+    file = output / "settings.json"
+    if file.exists():
+        try:
+            before = json.loads(file.read_text())
+        except ValueError:
+            before = None
+        if before != asked:
+            raise InputError(
+                f"{output} holds results of other settings (see settings.json there); give another folder, or the "
+                "same --quick, --runs, --seed and --data as then."
+            )
+        return
+    with replacing(file) as temporary:
+        temporary.write_text(json.dumps(asked, indent=1) + "\n")
+
+
+def _places(
+    tasks: Sequence[Task], pair: Sequence[DataSet], seed: int, folder: Path, code: str, progress: Progress
+) -> dict[tuple[str, int], Place]:
+    """The trips of all tasks, made where they are not there yet."""
+    places = {}
+    for one in pair:
+        for trips in sorted({task.trips for task in tasks if task.data == one.name}):
+            with progress(f"Trips: {one.label(trips)}, {trips:,}") as show:
+                path = prepare(one, trips, seed, folder, show)
+            places[one.name, trips] = Place(path, one.bounds, seed, stamp_of(code, one.stamp, str(seed)))
+    return places
+
+
+def _run(
+    tasks: Sequence[Task],
+    places: dict[tuple[str, int], Place],
+    processes: int,
+    parts: Parts,
+    rows: dict[str, Row],
+    progress: Progress,
+) -> None:
+    """Do the tasks and add them to `rows`; those whose time counts come last, one at a time."""
+    before = len(rows)
+    with progress("Running") as show:
+
+        def keep(made: list[Row]) -> None:
+            parts.save(made)
+            rows.update({row.key: row for row in made})
+            show((len(rows) - before) / len(tasks))
+
+        run_all(chunked([task for task in tasks if not task.alone], places), processes, keep)
+        run_all(chunked([task for task in tasks if task.alone], places), 1, keep)
+
+
+def _write(
+    output: Path,
+    plan: Plan,
+    pair: Sequence[DataSet],
+    results: Results,
+    complete: Sequence[str],
+    settings: Settings,
+    code: str,
+) -> Path:
+    """All files of the folder."""
+    results.save(output / "results.parquet")
+    labels = {
+        (spot.data, spot.trips): one.label(spot.trips)
+        for one in pair
+        for spot in plan.spots("size")
+        if spot.data == one.name
+    }
+    drawn = {}
+    for name in complete:
+        if name in CURVES:
+            drawn.update(_draw(output, plan, name, results, labels))
+    if "time" in complete:
+        drawn.update(_draw_times(output, plan, results, labels))
+    if "deviation" in complete:
+        header = ("mechanism", "epsilon", "paper", "as_printed_paper_protocol", "sound_form_distinct")
+        save_csv(output / "deviation.csv", header, deviation_rows(plan, results))
+    told = claims(plan, results) if "claims" in complete else []
+    if told:
+        lines = [(claim.about, claim.reported, claim.measured, claim.why) for claim in told]
+        save_csv(output / "claims.csv", ("claim", "paper_reports", "measured", "why"), lines)
+    quick = settings == replace(Settings.quick(), runs=settings.runs, seed=settings.seed)
+    page = output / "index.html"
+    write_page(page, plan, pair, results, Shown(complete, drawn, told, quick, code))
+    return page
+
+
+def _draw(output: Path, plan: Plan, name: str, results: Results, labels: dict[tuple[str, int], str]) -> dict[str, Path]:
+    """One figure a protocol; by name the SVG."""
+    chosen, drawn = plan.settings, {}
+    measure = "kld" if name == "kld" else "error"
+    for protocol, suffix, against in (
+        (DISTINCT, "", "distinct trips"),
+        (PAPER, "-paper", "the paper's protocol"),
+    ):
+        shown = figures.panels(plan, name, protocol, results, labels)
+        if not shown:
+            continue
+        columns = len(chosen.sizes) if name in ("size", "kld") else min(3, len(shown))
+        fixed = [f"{chosen.runs} runs a point"]
+        if name in ("queries", "resolution"):
+            fixed.insert(0, f"{labels[plan.home.data, plan.home.trips]}, n = {plan.home.trips:,}")
+        if name != "queries":
+            fixed.append(f"{chosen.queries:,} queries")
+        if name != "resolution":
+            fixed.append(f"resolution {chosen.resolution}")
+        what = "KLD of faces, nats" if name == "kld" else "average error per query"
+        path = output / f"{name}{suffix}"
+        note = ", ".join(fixed) + ". Bars: lowest and highest. Dashed: may be inconsistent. Not for publication."
+        share = name in ("queries", "resolution")
+        if name == "kld":
+            against = "as printed" if suffix else "sound forms"
+        figures.draw_panels(shown, columns, f"{FIGURES[name]}: {against}", what, note, path, share)
+        figures.save_points(shown, protocol, measure, path.with_name(path.name + ".csv"))
+        drawn[path.name] = path.with_name(path.name + ".svg")
+    return drawn
+
+
+def _draw_times(output: Path, plan: Plan, results: Results, labels: dict[tuple[str, int], str]) -> dict[str, Path]:
+    names = plan.mechanisms("time", DISTINCT) + plan.mechanisms("time", PAPER)
+    if not names:
+        return {}
+    path = output / "time"
+    fixed = f"{plan.settings.queries:,} queries, resolution {plan.settings.resolution}"
+    note = f"{fixed}, exact counts given. Not for publication."
+    figures.draw_times(results, plan, labels, names, note, path)
+    rows = []
+    for protocol, name in figures.timed_lines(names):
+        for spot in plan.spots("time"):
+            point = results.point(protocol, spot, name, plan.settings.timed_epsilon, measure="seconds", alone=True)
+            if point is not None:
+                where = (protocol, spot.data, spot.trips, spot.resolution, spot.queries, plan.settings.timed_epsilon)
+                rows.append(
+                    (
+                        *where,
+                        name,
+                        "seconds",
+                        point.mean,
+                        point.deviation,
+                        point.low,
+                        point.high,
+                        point.runs,
+                        point.rounds,
+                    )
+                )
+    save_csv(output / "time.csv", (*figures.HEADER, *figures.SUMMARY), rows)
+    return {"time": path.with_name("time.svg")}

@@ -1,0 +1,240 @@
+"""Range queries: rectangles of whole cells, at random, from coordinates or from files.
+
+In code a rectangle is four grid lines (west, south, east, north): it holds the columns west..east-1 and the rows
+south..north-1. A set of them is an int64 array of shape (m, 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import shapely
+from numpy.typing import ArrayLike, NDArray
+
+from dqam.errors import InputError
+from dqam.geometry.grid import DEGREES, Grid
+
+HEADER = ("west", "south", "east", "north")
+MANY = 25  # times the size of the map: a rectangle this large may have its sides in the wrong order
+ON_LINE = 1e-6  # in cells: an edge this close to a grid line is on it, whatever its decimals were
+
+
+def random_rectangles(grid: Grid, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """`count` rectangles, every rectangle of the grid equally likely, drawn with replacement.
+
+    >>> random_rectangles(Grid((0, 0, 1, 1), 4, 4), 3, np.random.default_rng(0)).shape
+    (3, 4)
+    """
+    sides = []
+    for lines in (grid.columns + 1, grid.rows + 1):
+        low = rng.integers(0, lines, count)
+        high = (low + rng.integers(1, lines, count)) % lines  # any other line
+        sides.append((np.minimum(low, high), np.maximum(low, high)))
+    (west, east), (south, north) = sides
+    return np.stack([west, south, east, north], axis=1).astype(np.int64)
+
+
+def check_rectangles(rectangles: NDArray[np.int64], grid: Grid) -> NDArray[np.int64]:
+    """`rectangles` as int64[m, 4], or an `InputError` that names the first that is not on the grid."""
+    rectangles = np.asarray(rectangles)
+    if rectangles.ndim != 2 or rectangles.shape[1] != 4 or rectangles.dtype.kind not in "iu":
+        raise InputError(
+            f"Rectangles of cells are whole numbers of shape (m, 4); got {rectangles.dtype} of shape "
+            f"{rectangles.shape}. Coordinates become cells by dqam.geometry.rectangles.snap."
+        )
+    west, south, east, north = rectangles.T
+    bad = (west < 0) | (west >= east) | (east > grid.columns) | (south < 0) | (south >= north) | (north > grid.rows)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"Rectangle {row} is {tuple(int(line) for line in rectangles[row])}; on this grid "
+            f"0 <= west < east <= {grid.columns} and 0 <= south < north <= {grid.rows}."
+        )
+    return rectangles.astype(np.int64, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Snapped:
+    """Rectangles asked in coordinates, grown outward to whole cells and cut at the grid's bounds.
+
+    asked    float64[m, 4], as they were given
+    cells    int64[m, 4], in grid lines
+    bounds   float64[m, 4], the same in the grid's CRS: what is really answered
+    grown    bool[m], where a side moved outward to the next grid line
+    cut      bool[m], where a part lay outside the grid
+    """
+
+    asked: NDArray[np.float64]
+    cells: NDArray[np.int64]
+    bounds: NDArray[np.float64]
+    grown: NDArray[np.bool_]
+    cut: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, cells: NDArray[np.int64], grid: Grid) -> Snapped:
+        """Rectangles that were given in cells."""
+        nowhere = np.zeros(len(cells), np.bool_)
+        bounds = _bounds(cells, grid)
+        return cls(bounds, cells, bounds, nowhere, nowhere)
+
+    def __str__(self) -> str:
+        """What was done to the rectangles, for people."""
+        words = [f"{np.count_nonzero(self.grown):,} of {len(self.cells):,} rectangles grown outward to whole cells"]
+        if self.cut.any():
+            words.append(f"{np.count_nonzero(self.cut):,} cut at the bounds of the grid")
+        return ", ".join(words)
+
+
+def snap(bounds: ArrayLike, grid: Grid, crs: str | None = None, name: str = "Rectangle") -> Snapped:
+    """Rectangles (west, south, east, north) in `crs`, the grid's own if not given, as rectangles of cells."""
+    bounds = np.asarray(bounds, np.float64).reshape(-1, 4)
+    west, south, east, north = bounds.T
+    _refuse(bounds, ~np.isfinite(bounds.sum(axis=1)), name, "has a side that is not a number; give four numbers")
+    _refuse(bounds, (west > east) | (south > north), name, "is upside down; give west <= east and south <= north")
+    u0, v0, u1, v1 = envelopes = _envelopes(bounds, grid, crs or grid.crs)
+    _refuse_misordered(bounds, envelopes, grid, crs or grid.crs, name)
+    outside = np.zeros(len(bounds), np.bool_)  # or only touching the grid from there
+    for low, high, end in ((u0, u1, grid.columns), (v0, v1, grid.rows)):
+        outside |= (high < 0) | (low > end) | ((low < 0) & (high <= 0)) | ((low >= end) & (high > end))
+    _refuse(
+        bounds,
+        outside,
+        name,
+        f"does not meet the map, which covers {grid.bounds}; give west, south, east and north of a place on it",
+    )
+    wanted = np.stack([u0, v0, u1, v1], axis=1)
+    lines = np.round(wanted)
+    near = np.abs(wanted - lines) <= ON_LINE
+    cells = np.where(near, lines, np.stack([np.floor(u0), np.floor(v0), np.ceil(u1), np.ceil(v1)], axis=1))
+    sizes = np.array([grid.columns, grid.rows])
+    cut = np.any((cells < 0) | (cells > np.tile(sizes, 2)), axis=1, keepdims=True).ravel()
+    thin = cells[:, 2:] <= cells[:, :2]  # a rectangle without area still lies in a cell
+    grown = np.any(np.concatenate([~near, thin], axis=1), axis=1, keepdims=True).ravel()
+    low = np.clip(cells[:, :2], 0, sizes - 1)
+    high = np.clip(np.maximum(cells[:, 2:], low + 1), None, sizes)
+    cells = np.concatenate([low, high], axis=1).astype(np.int64)
+    return Snapped(bounds, cells, _bounds(cells, grid), grown, cut)
+
+
+def _bounds(cells: NDArray[np.int64], grid: Grid) -> NDArray[np.float64]:
+    west, south, east, north = cells.T.astype(np.float64)
+    return np.stack([*grid.from_cells(west, south), *grid.from_cells(east, north)], axis=1)
+
+
+def _envelopes(bounds: NDArray[np.float64], grid: Grid, crs: str) -> NDArray[np.float64]:
+    """The smallest (west, south, east, north), in cells, around each rectangle: float64[4, m]."""
+    west, south, east, north = bounds.T[:, :, None]
+    along = np.linspace(0, 1, 2 if crs == grid.crs else 33)  # a side may be bent in another CRS
+    x, y = west + (east - west) * along, south + (north - south) * along
+    level = np.zeros_like(x)
+    u, v = grid.to_cells(
+        np.concatenate([x, x, west + level, east + level], axis=1),
+        np.concatenate([south + level, north + level, y, y], axis=1),
+        crs,
+    )
+    return np.stack([u.min(axis=1), v.min(axis=1), u.max(axis=1), v.max(axis=1)])
+
+
+def _refuse_misordered(
+    bounds: NDArray[np.float64], envelopes: NDArray[np.float64], grid: Grid, crs: str, name: str
+) -> None:
+    """Refuse rectangles much larger than the map that would be places on it if read as west, east, south, north.
+
+    A rectangle on the map is never refused. One that is refused by mistake can be replaced by the part of it that is on
+    the map, which has the same answer.
+    """
+    size = grid.rows * grid.columns
+    west, south, east, north = bounds.T
+    huge = (west < south) & (east < north) & (_areas(envelopes) >= MANY * size)
+    meant = bounds[huge][:, [0, 2, 1, 3]]
+    places = _envelopes(meant, grid, crs)
+    on_map = np.clip(places, 0, np.array([grid.columns, grid.rows] * 2)[:, None])
+    likely = (_areas(places) <= 2 * size) & (on_map[2] > on_map[0]) & (on_map[3] > on_map[1])
+    if likely.any():
+        row = int(np.argmax(likely))
+        raise InputError(
+            f"{name} {np.flatnonzero(huge)[row] + 1} {tuple(map(float, bounds[huge][row]))} is far larger than the map "
+            f"and looks like west, east, south, north. Did you mean {tuple(map(float, meant[row]))}? If not, give the "
+            f"part of it that is on the map, within {grid.bounds}."
+        )
+
+
+def _areas(envelopes: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore", over="ignore"):  # coordinates that cannot be projected are infinite
+        areas: NDArray[np.float64] = (envelopes[2] - envelopes[0]) * (envelopes[3] - envelopes[1])
+    return areas
+
+
+def _refuse(bounds: NDArray[np.float64], bad: NDArray[np.bool_], name: str, why: str) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"{name} {row + 1} {tuple(map(float, bounds[row]))} {why}.")
+
+
+def read_rectangles(path: str | Path, grid: Grid) -> Snapped:
+    """Rectangles of a file, snapped to `grid`.
+
+    A CSV file has the header west,south,east,north and is in the grid's CRS; a GeoJSON file is in degrees.
+    """
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path.") from None
+    if not content.strip():
+        raise InputError(f"{path.name} is empty; it should hold rectangles as CSV or GeoJSON.")
+    if content.lstrip().startswith(b"{"):
+        return snap(_geojson(content, path.name), grid, DEGREES, f"{path.name}: rectangle")
+    return snap(_csv(content, path.name), grid, name=f"{path.name}: rectangle")
+
+
+def _csv(content: bytes, name: str) -> NDArray[np.float64]:
+    try:
+        table = pa.csv.read_csv(pa.BufferReader(content.decode("utf-8-sig").encode()))
+    except (pa.ArrowException, UnicodeDecodeError):
+        raise InputError(
+            f"{name} is not a CSV file of rectangles in UTF-8 with equally long rows; repair it."
+        ) from None
+    found = {column.strip().lower(): column for column in table.column_names}
+    if len(found) < len(table.column_names):
+        raise InputError(f"{name} has a column twice; its columns are {', '.join(table.column_names)}.")
+    if not found.keys() >= set(HEADER):
+        raise InputError(
+            f"{name} has the columns {', '.join(table.column_names)}; a file of rectangles has {', '.join(HEADER)}."
+        )
+    try:
+        sides = [table[found[side]].cast(pa.float64()).to_numpy() for side in HEADER]
+    except pa.ArrowException:
+        raise InputError(f"{name} has a side that is not a number; repair it.") from None
+    if not table.num_rows:
+        raise InputError(f"{name} has a header and no rectangles; add one a line.")
+    return np.stack(sides, axis=1)
+
+
+def _geojson(content: bytes, name: str) -> NDArray[np.float64]:
+    try:
+        shapes = shapely.get_parts(shapely.from_geojson(content))
+    except (shapely.errors.GEOSException, UnicodeDecodeError):
+        raise InputError(
+            f"{name} is not GeoJSON with a geometry in every feature; check it with a GIS, or give CSV."
+        ) from None
+    if not len(shapes):
+        raise InputError(f"{name} holds no rectangles; add a feature for each.")
+    single = (shapely.get_type_id(shapes) == shapely.GeometryType.MULTIPOLYGON) & (
+        shapely.get_num_geometries(shapes) == 1
+    )
+    shapes[single] = shapely.get_geometry(shapes[single], 0)
+    bounds = shapely.bounds(shapes)
+    filled = np.isclose(shapely.area(shapely.box(*bounds.T)), shapely.area(shapes), rtol=1e-6, atol=0)
+    odd = (shapely.get_type_id(shapes) != shapely.GeometryType.POLYGON) | ~filled
+    if odd.any():
+        row = int(np.argmax(odd))
+        raise InputError(
+            f"Feature {row + 1} of {name} ({shapes[row].geom_type}) is not a rectangle along the axes; "
+            f"its bounding box is {tuple(map(float, bounds[row]))}."
+        )
+    return bounds

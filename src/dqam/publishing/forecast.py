@@ -1,0 +1,72 @@
+"""What a publication would cost and give, before anything is spent: no trip of the data set is read.
+
+The mechanism is run on trips through the made-up city instead, on a grid of as many cells. How far answers are off, as
+a share of the trips, follows from the worth, trips * eps for one trip of a unit, so that a large data set is stood in
+for by a smaller one at a larger eps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from dqam.cities import BOUNDS, city_trips
+from dqam.geometry.counting import count_distinct
+from dqam.geometry.grid import Grid
+from dqam.geometry.rectangles import Snapped, random_rectangles
+from dqam.geometry.trips import Trips
+from dqam.geometry.walks import walk
+from dqam.privacy.budget import Budget, Unit
+from dqam.privacy.curator import Curator, Entry
+from dqam.privacy.noise import SeededNoise
+from dqam.publishing.pipeline import Plan
+
+STAND_INS = 30_000  # at most so many trips are generated
+ASKED = 4_000
+SIZES = ((0.0, 0.01), (0.01, 0.1), (0.1, 0.3), (0.3, 1.0))  # areas of rectangles, as shares of the map
+
+
+@dataclass(frozen=True)
+class Expected:
+    """For rectangles of one size, as shares of the map: the mean answer and how far it is off on average, in trips."""
+
+    smallest: float
+    largest: float
+    answer: float
+    off: float
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """For so many trips: the questions that would be asked, with their eps, and the errors by size of rectangle."""
+
+    trips: int
+    ledger: tuple[Entry, ...]
+    errors: tuple[Expected, ...]
+
+
+def forecast(plan: Plan, trips: int, seed: int = 0) -> Forecast:
+    """What `plan` would give for a data set of about so many trips."""
+    stand_ins = min(trips, STAND_INS)
+    scale = Fraction(trips, stand_ins)
+    grid = Grid(BOUNDS, *plan.grid.shape)
+    walks = walk(Trips.concat(list(city_trips(stand_ins, seed))), grid)
+    budget = Budget(plan.epsilon * scale / plan.unit.max_trips)
+    curator = Curator(walks, budget, SeededNoise(seed))
+    release = replace(plan, grid=grid, unit=Unit.trip()).release(curator, "forecast")
+    asked = random_rectangles(grid, ASKED, np.random.default_rng(seed + 1))
+    truth = count_distinct(walks, asked, grid)
+    off = np.abs(release.counts(Snapped.of(asked, grid)).value - truth)
+    area = (asked[:, 2] - asked[:, 0]) * (asked[:, 3] - asked[:, 1]) / (grid.rows * grid.columns)
+    errors = []
+    for smallest, largest in SIZES:
+        found = (area > smallest) & (area <= largest)
+        if found.any():
+            errors.append(
+                Expected(smallest, largest, *(float(values[found].mean() * scale) for values in (truth, off)))
+            )
+    whole = plan.epsilon / curator.spent
+    ledger = tuple(replace(entry, epsilon=entry.epsilon * whole) for entry in curator.ledger)
+    return Forecast(trips, ledger, tuple(errors))

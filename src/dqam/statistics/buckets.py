@@ -1,0 +1,185 @@
+"""DAWA's first stage (Li, Hay and Miklau, 2014) on cell shares: buckets of cells in a row whose shares are near equal.
+
+Cells come in a public order. An *interval* is 2^k cells in a row of that order, from any start. Its cost is
+c(b) = sum over its cells of |x_i - floor(mean of b)|, plus a public penalty. Every interval's cost gets discrete
+Laplace noise of its own, of scale lambda(p) = (4 - 2/p) m 2^30 / eps for p cells and a unit of m trips, and the
+partition into intervals with the least noisy cost is published; the noisy costs never are.
+
+Why it is eps-private. Let D' be D with a unit added or removed, W(b) the unit's mass in b: at most m MASS over disjoint
+intervals. By the lemma of `UniformityCosts` the unit changes the cost of an interval of p cells, up or down, by at most
+r(b) = 2 W(b) (1 - 1/p) + max(0, p - 2), where the second term is the rounding of the mean; if p = 1 by nothing.
+
+Take any partition P, and noise z with which D gives P. For D' lower the noise of the intervals of P, and of no other:
+z'(b) = z(b) - floor(s(b)) with s(b) = (4 - 2/p) W(b) + a(p), where a(p) = p + max(0, p - 2), so that
+s(b) = r(b) + 2 W(b) + p. Then D' gives P too. For let Q be any rival. What P and Q have in common costs both the same,
+whatever the noise. All else of P, and all else of Q, cover the same set S of cells, and the noise that was lowered is
+in P alone. From D to D' the cost of P beyond Q's rises, as costs are integers, by at most
+
+    sum over b in P, not Q of (floor(r(b)) - floor(s(b)))  +  sum over b in Q, not P of r(b).
+
+The second sum is at most 2 W(S) + |S|, which is the sum over b in P, not Q, of the integers 2 W(b) + p(b); and
+floor(s(b)) is just floor(r(b)) + 2 W(b) + p. So the cost of P beyond any rival's does not rise. Where it was least it
+is least, and where it was equal and a public rule chose P, it is equal, or less. The map from z to z' is one-to-one for
+given P, so
+
+    P(D gives P) <= exp(sum over b in P of s(b) / lambda(p(b))) P(D' gives P).
+
+As a(p) / (4 - 2/p) <= p / 2, the exponent is at most (m MASS + N / 2) eps / (m 2^30) for N cells, and that is at most
+eps as MASS = 2^30 - 2^24 and N <= 2^22: rounding costs no privacy.
+
+What it takes: noise on single cells too, exact sums (they are kept in more than 64 bits, so that common intervals
+cancel), and costs that are not cut at 0, since noise that was cut could not be lowered. The mass of 2^31 trips is below
+2^61 and penalties are at most that; costs are then below 2^62, as `UniformityCosts` shows, and not clamped, so that
+noise leaves 64 bits with a chance below 2^27 exp(-128) at the widest scale that the curator allows, and below
+2^27 exp(-2^20) for eps >= 0.001 m.
+
+The original has a point's mass in one cell and scales of about half of these, none on single cells, and cuts at 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dqam.errors import InputError
+from dqam.geometry.grid import Grid
+from dqam.privacy.noise import Noise
+from dqam.statistics.records import MASS, AnyRecords
+
+Integers = NDArray[np.int64]
+
+MOST_CELLS = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class L1Buckets:
+    """Buckets to be asked of the curator: `order` names every cell (row * columns + column) once.
+
+    `penalty` is what each bucket costs, in trips: more makes fewer buckets.
+    """
+
+    order: Integers
+    penalty: float
+    name: str = field(default="l1 buckets", init=False)
+    mass: int = field(default=MASS, init=False)  # of a trip
+
+    def __post_init__(self) -> None:
+        order = np.array(self.order)
+        if order.ndim != 1 or order.dtype.kind not in "iu" or not 1 <= len(order) <= MOST_CELLS:
+            raise InputError(f"Buckets are of 1 to {MOST_CELLS:,} cells in a row; got {order.dtype} of {order.shape}.")
+        if not np.array_equal(np.sort(order), np.arange(len(order))):
+            raise InputError(f"The order of {len(order)} cells must name each of them once.")
+        order = order.astype(np.int64)
+        order.flags.writeable = False
+        object.__setattr__(self, "order", order)
+        if not 0 <= self.penalty <= 2**31:
+            raise InputError(f"The penalty of a bucket is a number of trips from 0 to {2**31}; got {self.penalty}.")
+
+    def check(self, grid: Grid) -> None:
+        """The order is of this grid's cells."""
+        if len(self.order) != grid.rows * grid.columns:
+            raise InputError(f"An order of {len(self.order)} cells does not fit a grid of {grid.shape}.")
+
+    @staticmethod
+    def scale(epsilon: Fraction, max_trips: int, length: int | None = None) -> Fraction:
+        """lambda for intervals of `length` cells, in units of 1/MASS; what none exceeds where no length is given."""
+        return (4 - (Fraction(2, length) if length else 0)) * 2**30 * max_trips / epsilon
+
+    def grow(self, records: AnyRecords, noise: Noise, epsilon: Fraction, max_trips: int) -> Integers:
+        """int64[buckets + 1]: where in the order buckets begin, and the number of cells; only the curator may ask."""
+        shares = records.shares().ravel()[self.order]
+        noisy = np.zeros((len(shares).bit_length(), len(shares)), np.int64)
+        for k in range(len(noisy)):
+            costs = interval_costs(shares, 2**k)
+            noisy[k, : len(costs)] = noise.laplace(costs, self.scale(epsilon, max_trips, 2**k))
+        return least_partition(noisy, round(self.penalty * MASS))
+
+
+def interval_costs(values: Integers, length: int) -> Integers:
+    """int64[n - length + 1]: sum |x - floor(mean)| over `length` values in a row, from every start.
+
+    Values are 0 or more and add up to at most 2^61. A window slides over them, with counts and sums by rank.
+    """
+    if length == 1:
+        return np.zeros(len(values), np.int64)
+    ranked = np.unique(values)
+    return _sliding_costs(values, ranked, np.searchsorted(ranked, values) + 1, length)
+
+
+def least_partition(costs: Integers, penalty: int) -> Integers:
+    """Boundaries of the cheapest partition: costs[k, i] is that of the interval [i, i + 2^k), plus `penalty` for each.
+
+    Of partitions that cost the same the one with the longer last bucket is taken, and so on backwards.
+    """
+    return np.flatnonzero(_cheapest_cuts(np.ascontiguousarray(costs), penalty))
+
+
+@njit(nogil=True, cache=True)
+def _sliding_costs(values, ranked, ranks, length):  # type: ignore[no-untyped-def]
+    """A Fenwick tree over ranks holds the window; one way down finds how many are at most the mean, and their sum."""
+    distinct = len(ranked)
+    top = 1
+    while top * 2 <= distinct:
+        top *= 2
+    counts = np.zeros(distinct + 1, np.int64)
+    sums = np.zeros(distinct + 1, np.int64)
+    costs = np.empty(len(values) - length + 1, np.int64)
+    total = np.int64(0)
+    for i in range(len(values)):
+        total += values[i]
+        node = ranks[i]
+        while node <= distinct:
+            counts[node] += 1
+            sums[node] += values[i]
+            node += node & -node
+        if i >= length:
+            gone = i - length
+            total -= values[gone]
+            node = ranks[gone]
+            while node <= distinct:
+                counts[node] -= 1
+                sums[node] -= values[gone]
+                node += node & -node
+        if i >= length - 1:
+            mean = total // length
+            node, step = 0, top
+            count, low = np.int64(0), np.int64(0)
+            while step:
+                if node + step <= distinct and ranked[node + step - 1] <= mean:
+                    node += step
+                    count += counts[node]
+                    low += sums[node]
+                step //= 2
+            costs[i - length + 1] = (mean * count - low) + (total - low - mean * (length - count))
+    return costs
+
+
+@njit(nogil=True, cache=True)
+def _cheapest_cuts(costs, penalty):  # type: ignore[no-untyped-def]
+    """Where the cheapest partition is cut; sums of costs are kept as high * 2^32 + low, which is exact."""
+    n = costs.shape[1]
+    high = np.zeros(n + 1, np.int64)
+    low = np.zeros(n + 1, np.int64)
+    last = np.zeros(n + 1, np.int64)  # where the last bucket of the cheapest partition of each prefix begins
+    mask = np.int64(2**32 - 1)
+    for end in range(1, n + 1):
+        for k in range(costs.shape[0]):
+            begin = end - (1 << k)
+            if begin < 0:
+                break
+            cost = costs[k, begin]
+            below = low[begin] + (cost & mask) + (penalty & mask)
+            above = high[begin] + (cost >> 32) + (penalty >> 32) + (below >> 32)
+            below &= mask
+            if k == 0 or above < high[end] or (above == high[end] and below <= low[end]):
+                high[end], low[end], last[end] = above, below, begin
+    cut = np.zeros(n + 1, np.bool_)
+    cut[n] = True
+    while n:
+        n = last[n]
+        cut[n] = True
+    return cut

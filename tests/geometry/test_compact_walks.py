@@ -1,0 +1,55 @@
+"""Walks in little room are the same walks."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dqam import cities
+from dqam.geometry.compact_walks import Steps
+from dqam.geometry.grid import Grid
+from dqam.geometry.trips import Trips
+from dqam.geometry.walks import AnyWalks, walk
+from dqam.statistics.records import Records
+
+BOUNDS = (0.0, 0.0, 8.0, 8.0)
+
+
+def same(one: AnyWalks, other: AnyWalks) -> None:
+    assert len(one) == len(other)
+    for name in ("grid", "visits", "trips", "pieces", "cells"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+        assert getattr(getattr(one, name), "dtype", None) == getattr(getattr(other, name), "dtype", None)
+
+
+points = st.tuples(st.floats(-4, 12), st.floats(-4, 12))
+
+
+@given(st.lists(st.lists(points, min_size=1, max_size=12), min_size=1, max_size=9), st.sampled_from([1, 3]))
+def test_steps_are_the_walks(trips: list[list[tuple[float, float]]], resolution: int) -> None:
+    """Trips that leave the grid, come back and are never on it."""
+    x, y = (np.array([point[axis] for trip in trips for point in trip]) for axis in (0, 1))
+    offsets = np.concatenate([[0], np.cumsum([len(trip) for trip in trips])])
+    walks = walk(Trips(x, y, offsets), Grid.over(BOUNDS, resolution))
+    same(Steps.of(walks), walks)
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(1, 7), (7, 1), (1, 1), (5, 3)])
+def test_a_grid_may_be_narrow(columns: int, rows: int) -> None:
+    rng = np.random.default_rng(0)
+    trips = Trips(*rng.uniform(-1, 9, (2, 400)), np.arange(0, 401, 8))
+    walks = walk(trips, Grid(BOUNDS, columns, rows))
+    same(Steps.of(walks), walks)
+
+
+def test_sums_of_steps_are_those_of_walks_and_in_a_tenth_of_the_room() -> None:
+    (trips,) = cities.city_trips(3_000, 0)
+    walks = walk(trips, Grid.over(cities.BOUNDS, 8))
+    steps = Steps.of(walks)
+    same(Steps.of(steps), walks)
+    rectangles = np.array([[0, 0, 256, 256], [90, 90, 140, 150], [128, 128, 129, 129]])
+    for name, asked in (("trips", ()), ("distinct", (rectangles,)), ("shares", ()), ("ends", ())):
+        ours, theirs = (getattr(Records(each), name)(*asked) for each in (walks, steps))
+        np.testing.assert_array_equal(ours, theirs)
+    room = sum(getattr(steps, name).nbytes for name in Steps.ARRAYS)
+    assert room < (trips.x.nbytes + trips.y.nbytes + trips.points * 8) / 10

@@ -1,0 +1,129 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dqam.geometry.histogram
+from dqam.errors import InputError
+from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram, spread_mass
+from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.trips import Trips
+from dqam.geometry.walks import walk
+from tests.oracles import naive
+
+GRIDS = [Grid((0, 0, 7, 5), 5, 7), Grid((0, 0, 7, 5), 16, 16), Grid((0, 0, 7, 5), 1, 6), Grid((0, 0, 7, 5), 9, 1)]
+
+
+def random_trips(seed: int, n: int = 40) -> Trips:
+    """Trips with loops, of 1 to 20 points, partly outside 7 x 5."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 21, n)
+    steps = rng.normal(0, 1.2, (lengths.sum(), 2))
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    points = np.concatenate(
+        [np.cumsum(steps[a:b], axis=0) + rng.uniform((0, 0), (7, 5)) for a, b in itertools.pairwise(starts)]
+    )
+    return Trips(points[:, 0].copy(), points[:, 1].copy(), starts)
+
+
+@given(st.integers(0, 10_000), st.sampled_from(GRIDS))
+@settings(max_examples=60, deadline=None)
+def test_histogram_and_answers_equal_the_naive_ones(seed: int, grid: Grid) -> None:
+    walks = walk(random_trips(seed), grid)
+    histogram, slow = SpatialHistogram.of(walks), naive.histogram(walks)
+    for name in ("faces", "vertical", "horizontal"):
+        np.testing.assert_array_equal(getattr(histogram, name), getattr(slow, name))
+    assert histogram.total == len(walks.pieces) - 1
+    rectangles = random_rectangles(grid, 100, np.random.default_rng(seed))
+    answers = histogram.answers(rectangles)
+    assert answers.dtype == np.int64
+    assert answers.tolist() == [naive.answer(histogram, *r) for r in rectangles.tolist()]
+    np.testing.assert_allclose(answers, [naive.answer_by_flux(histogram, *r) for r in rectangles.tolist()])
+
+
+def test_endpoints_are_half_the_starts_and_ends() -> None:
+    walks = walk(random_trips(3), GRIDS[0])
+    wanted = np.zeros(35)
+    np.add.at(wanted, walks.cells[walks.pieces[:-1]], 0.5)
+    np.add.at(wanted, walks.cells[walks.pieces[1:] - 1], 0.5)
+    np.testing.assert_array_equal(SpatialHistogram.of(walks).endpoints.ravel(), wanted)
+
+
+def test_histogram_from_endpoints_and_flux() -> None:
+    histogram = SpatialHistogram.of(walk(random_trips(4), GRIDS[1]))
+    again = SpatialHistogram.from_flux(GRIDS[1], histogram.endpoints, histogram.vertical, histogram.horizontal)
+    np.testing.assert_array_equal(again.faces, histogram.faces)
+
+
+def test_batches_add_up_and_take_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    trips, grid = random_trips(5, 3000), GRIDS[0]
+    whole = SpatialHistogram.of(walk(trips, grid))
+    parts = [walk(trips.slice(0, 1200), grid), walk(trips.slice(1200, 3000), grid)]
+    monkeypatch.setenv("DQAM_THREADS", "1")
+    for other in (
+        SpatialHistogram.of(parts, grid),
+        SpatialHistogram.of(parts[0]) + SpatialHistogram.of(parts[1]),
+        whole - SpatialHistogram.of(parts[0]) + SpatialHistogram.of(parts[0]),
+    ):
+        for name in ("faces", "vertical", "horizontal"):
+            np.testing.assert_array_equal(getattr(whole, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_spans_and_threads_do_not_matter(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    trips, grid = random_trips(6, 3000), GRIDS[1]
+    wanted = naive.histogram(walk(trips, grid))
+    monkeypatch.setattr(dqam.geometry.histogram, "SPAN", 100)
+    monkeypatch.setattr(dqam.geometry.histogram, "cores", lambda: threads)
+    for _ in range(5):
+        found = SpatialHistogram.of(walk(trips, grid))
+        for name in ("faces", "vertical", "horizontal"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+
+
+def test_small_numbers_do_not_overflow_in_sums() -> None:
+    grid = Grid((0, 0, 1, 1), 100, 100)
+    for kind in (np.int16, np.uint8, np.float32):
+        edges = np.zeros((100, 99), kind), np.zeros((99, 100), kind)
+        histogram = SpatialHistogram(grid, np.full((100, 100), 100, kind), *edges)
+        assert histogram.answers(np.array([[0, 0, 100, 100]])).tolist() == [1_000_000]
+
+
+def test_estimated_histograms_answer_in_floats() -> None:
+    rng = np.random.default_rng(0)
+    grid = GRIDS[1]
+    histogram = SpatialHistogram(grid, rng.normal(size=(16, 16)), rng.normal(size=(16, 15)), rng.normal(size=(15, 16)))
+    rectangles = random_rectangles(grid, 200, rng)
+    np.testing.assert_allclose(
+        histogram.answers(rectangles), [naive.answer(histogram, *r) for r in rectangles.tolist()], atol=1e-9
+    )
+
+
+def test_mass_is_one_a_trip_spread_over_its_visits() -> None:
+    trips = Trips.from_lists([[(0.5, 0.5), (2.5, 0.5)], [(0.5, 0.5)], [(-5.0, -5.0)]])
+    mass = spread_mass(walk(trips, GRIDS[0]))
+    np.testing.assert_allclose(mass[0, :4], [1 + 1 / 3, 1 / 3, 1 / 3, 0])
+    walks = walk(random_trips(6), GRIDS[1])
+    assert spread_mass(walks).sum() == pytest.approx(walks.on_grid)
+
+
+def test_no_trips_make_an_empty_histogram() -> None:
+    grid = GRIDS[0]
+    empty = SpatialHistogram.of(walk(Trips.from_lists([]), grid))
+    assert empty.total == 0
+    assert SpatialHistogram.of([], grid).faces.shape == (5, 7)
+    with pytest.raises(InputError, match="needs their grid"):
+        SpatialHistogram.of([])
+
+
+def test_different_grids_do_not_mix() -> None:
+    walks = [walk(random_trips(7), grid) for grid in GRIDS[:2]]
+    with pytest.raises(InputError, match="do not fit a histogram"):
+        SpatialHistogram.of(walks, GRIDS[0])
+    with pytest.raises(InputError, match="different grids"):
+        SpatialHistogram.of(walks[0]) + SpatialHistogram.of(walks[1])
+    with pytest.raises(ValueError, match="faces have the shape"):
+        SpatialHistogram(GRIDS[0], np.zeros((5, 6)), np.zeros((5, 6)), np.zeros((4, 7)))

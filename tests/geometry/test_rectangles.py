@@ -1,0 +1,175 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import shapely
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dqam.errors import InputError
+from dqam.geometry.grid import DEGREES, Grid, transform
+from dqam.geometry.rectangles import Snapped, random_rectangles, read_rectangles, snap
+
+GRID = Grid((0, 0, 4, 2), rows=4, columns=8)  # cells of half a degree
+
+
+def test_random_rectangles_are_uniform_over_all_rectangles() -> None:
+    from scipy.stats import chisquare
+
+    grid = Grid((0, 0, 1, 1), 3, 4)  # 6 x 10 rectangles
+    drawn = random_rectangles(grid, 60_000, np.random.default_rng(0))
+    _, counts = np.unique(drawn, axis=0, return_counts=True)
+    assert len(counts) == 60
+    assert chisquare(counts).pvalue > 1e-4
+    assert drawn.min() == 0
+    assert (drawn[:, 2] <= 4).all()
+    assert (drawn[:, 3] <= 3).all()
+    again = random_rectangles(grid, 60_000, np.random.default_rng(0))
+    np.testing.assert_array_equal(drawn, again)
+
+
+@given(st.tuples(*[st.floats(0, 4)] * 2), st.tuples(*[st.floats(0, 2)] * 2))
+def test_snapping_grows_by_less_than_a_cell_a_side(x: tuple[float, float], y: tuple[float, float]) -> None:
+    asked = np.array([[min(x), min(y), max(x), max(y)]])
+    snapped = snap(asked, GRID)
+    (bounds,) = snapped.bounds
+    tolerance = 1e-6
+    assert (bounds[:2] <= asked[0, :2] + tolerance).all()
+    assert (bounds[2:] >= asked[0, 2:] - tolerance).all()
+    assert (np.abs(bounds - asked[0]) <= 0.5 + tolerance).all()
+    assert not snapped.cut.any()
+
+
+@given(st.integers(0, 7), st.integers(0, 3), st.data())
+def test_grid_lines_stay_where_they_are(west: int, south: int, data: st.DataObject) -> None:
+    cells = np.array([[west, south, data.draw(st.integers(west + 1, 8)), data.draw(st.integers(south + 1, 4))]])
+    grid = Grid((-8.68, 41.11, -8.56, 41.20), 4, 8)  # sides without an exact decimal form
+    snapped = snap(Snapped.of(cells, grid).bounds, grid)
+    np.testing.assert_array_equal(snapped.cells, cells)
+    assert not snapped.grown.any()
+
+
+@pytest.mark.parametrize(
+    ("asked", "cells", "grown", "cut"),
+    [
+        ((0.1, 0.1, 0.4, 0.4), (0, 0, 1, 1), True, False),
+        ((0.1, 0.1, 0.6, 0.4), (0, 0, 2, 1), True, False),
+        ((1, 1, 1, 1), (2, 2, 3, 3), True, False),  # a point on a corner: the cell it belongs to
+        ((4, 2, 4, 2), (7, 3, 8, 4), True, False),
+        ((-9, -9, 9, 9), (0, 0, 8, 4), False, True),
+        ((3.5, 1.5, 5, 2), (7, 3, 8, 4), False, True),
+    ],
+)
+def test_snapping_by_hand(asked: tuple[float, ...], cells: tuple[int, ...], grown: bool, cut: bool) -> None:
+    snapped = snap(np.array([asked]), GRID)
+    assert snapped.cells.tolist() == [list(cells)]
+    assert (snapped.grown.tolist(), snapped.cut.tolist()) == ([grown], [cut])
+
+
+def test_what_was_done_is_said() -> None:
+    snapped = snap(np.array([[0.1, 0, 1, 1], [0, 0, 1, 1], [0, 0, 9, 1]]), GRID)
+    assert str(snapped) == "1 of 3 rectangles grown outward to whole cells, 1 cut at the bounds of the grid"
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ((2, 0, 1, 1), r"Rectangle 2 \(2.0, 0.0, 1.0, 1.0\) is upside down"),
+        ((5, 0, 6, 1), "Rectangle 2 .* does not meet the map"),
+        ((-3, 0, 0, 1), "Rectangle 2 .* does not meet the map"),  # touches it from outside
+        ((4, 0, 6, 1), "Rectangle 2 .* does not meet the map"),
+        ((0, 0, float("nan"), 1), "Rectangle 2 .* not a number"),
+        ((0, 0, float("inf"), 1), "Rectangle 2 .* not a number"),
+    ],
+)
+def test_bad_rectangles(asked: tuple[float, ...], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        snap(np.array([(0, 0, 1, 1), asked]), GRID)
+
+
+def test_csv(tmp_path: Path) -> None:
+    path = tmp_path / "areas.csv"
+    path.write_text("name,West,south,east,north\nA,0,0,1,1\nB,0.5,0.5,2,2\n")
+    assert read_rectangles(path, GRID).cells.tolist() == [[0, 0, 2, 2], [1, 1, 4, 4]]
+
+
+def test_geojson_is_in_degrees_whatever_the_grid(tmp_path: Path) -> None:
+    box = shapely.box(144.97, -37.81, 144.98, -37.80)
+    path = tmp_path / "areas.geojson"
+    feature = {"type": "Feature", "properties": {}, "geometry": json.loads(shapely.to_geojson(box))}
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": [feature]}))
+    degrees = Grid((144.96, -37.82, 144.99, -37.79), 3, 3)
+    assert read_rectangles(path, degrees).cells.tolist() == [[1, 1, 2, 2]]
+    metres = Grid((320_000, 5_810_000, 330_000, 5_820_000), 1000, 1000, "EPSG:28355")
+    (west, south, east, north) = read_rectangles(path, metres).bounds[0]
+    x, y = transform(*np.array(box.exterior.coords).T, DEGREES, "EPSG:28355")
+    assert west <= x.min() < west + 10
+    assert east - 10 < x.max() <= east
+    assert south <= y.min() < south + 10
+    assert north - 10 < y.max() <= north
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is empty"),
+        ("west,south,east,north\n", "no rectangles"),
+        ("a,b\n1,2\n", "has the columns a, b; a file of rectangles has west, south, east, north"),
+        ("west,south,east,north\n0,0,x,1\n", "not a number"),
+        ("west,south,east,north\n0,0,1\n", "not a CSV file of rectangles"),
+        ("west,south,east,north\n0,0,1,1\n3,0,2,1\n", "areas: rectangle 2 .* upside down"),
+        ("west,west,south,east,north\n0,0,0,1,1\n", "has a column twice"),
+        ("west,south,east,north\n0,0,2013-01-01,1\n", "not a number"),
+        ("{", "is not GeoJSON"),
+        ('{"type": "FeatureCollection", "features": []}', "no rectangles"),
+        ('{"type": "Polygon", "coordinates": [[[0,0],[1,0],[1,1],[0,0]]]}', "Feature 1 .* not a rectangle"),
+        ('{"type": "Point", "coordinates": [0, 0]}', "not a rectangle"),
+    ],
+)
+def test_bad_files(text: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "areas"
+    path.write_text(text)
+    with pytest.raises(InputError, match=says):
+        read_rectangles(path, GRID)
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nowhere.csv: cannot be read"):
+        read_rectangles(tmp_path / "nowhere.csv", GRID)
+
+
+PORTO = Grid((-8.68, 41.11, -8.56, 41.20), 64, 64)
+MELBOURNE = Grid((310_000, 5_805_000, 330_000, 5_825_000), 64, 64, "EPSG:28355")
+LISBON = Grid((480_000, 4_280_000, 500_000, 4_300_000), 32, 32, "EPSG:32629")
+
+
+@pytest.mark.parametrize(
+    ("grid", "crs", "meant"),
+    [
+        (PORTO, None, (-8.62, 41.14, -8.60, 41.15)),
+        (PORTO, None, (-8.70, 41.0, -8.60, 41.15)),  # partly on the map
+        (PORTO, None, PORTO.bounds),
+        (MELBOURNE, None, (315_000.0, 5_810_000.0, 316_000.0, 5_812_000.0)),
+        (LISBON, DEGREES, (-9.15, 38.70, -9.10, 38.75)),
+    ],
+)
+def test_a_rectangle_in_another_order_is_noticed(grid: Grid, crs: str | None, meant: tuple[float, ...]) -> None:
+    west, south, east, north = meant
+    snap([meant], grid, crs)
+    slip = west, east, south, north
+    with pytest.raises(InputError, match="west, east, south, north. Did you mean") as found:
+        snap([meant, slip], grid, crs)
+    assert f"Rectangle 2 {slip}" in str(found.value)
+    assert f"Did you mean {meant}?" in str(found.value)
+
+
+def test_no_other_rectangle_raises_an_alarm() -> None:
+    rng = np.random.default_rng(0)
+    for grid in (PORTO, MELBOURNE, LISBON, Grid((30.0, 30.5, 36.0, 36.1), 40, 40), GRID):
+        wide = grid.bounds[2] - grid.bounds[0]
+        on_map = Snapped.of(random_rectangles(grid, 2_000, rng), grid).bounds
+        snap(on_map, grid)
+        beyond = on_map + rng.uniform(0, 2, on_map.shape) * np.array([-1, -1, 1, 1]) * wide
+        assert snap(beyond, grid).cut.any()
+    snap([(-180, -90, 180, 90), (-10, 36, 4, 44), (-9.5, 36.9, -6.1, 42.2)], PORTO)  # the world, Iberia, Portugal

@@ -1,0 +1,125 @@
+"""Intervals around the answers of flux: they hold the truth as often as they say, and cost nothing."""
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from dqam.errors import InputError
+from dqam.geometry.lattice import Lattice
+from dqam.geometry.rectangles import random_rectangles
+from dqam.mechanisms.flux import Flux
+from dqam.mechanisms.uncertainty import Doubt, doubt
+from dqam.privacy.budget import Budget
+from dqam.privacy.curator import Curator
+from dqam.privacy.noise import SeededNoise
+from dqam.statistics.records import Records
+from tests.mechanisms.cases import city, some_queries, strolls, unit_square
+
+
+def doubted(kept: Records, epsilon: str, seed: int) -> Doubt:
+    curator = Curator(kept, Budget(epsilon), SeededNoise(seed))
+    estimate = Flux().estimate(curator, some_queries(kept.walks.grid, 400), curator.budget)
+    asked = len(curator.ledger)
+    made = doubt(estimate)
+    assert len(curator.ledger) == asked
+    return made
+
+
+@pytest.mark.parametrize(("trips", "epsilon"), [(300, "0.02"), (1000, "0.3"), (1000, "1"), (4000, "2")])
+def test_nine_in_ten_intervals_hold_the_truth(trips: int, epsilon: str) -> None:
+    kept = city(trips, resolution=6)
+    fresh = random_rectangles(kept.walks.grid, 800, np.random.default_rng(9))
+    truth, held = kept.distinct(fresh), []
+    for seed in range(6):
+        low, high = doubted(kept, epsilon, seed).intervals(fresh)
+        held.append(((low <= truth) & (truth <= high)).mean())
+    assert 0.8 <= np.mean(held) <= 1.0
+
+
+@pytest.mark.parametrize("epsilon", ["0.3", "1", "4"])
+def test_the_number_of_trips_is_as_doubtful_as_its_noise(epsilon: str) -> None:
+    """Of the whole map nothing but noise is in doubt, and that of its scale is known, not drawn."""
+    kept = city(3000, resolution=6)
+    whole = np.array([[0, 0, 64, 64]])
+    off, noises = [], []
+    for seed in range(30):
+        made = doubted(kept, epsilon, seed)
+        assert made.lattice is not None
+        np.testing.assert_allclose(made.deviations(whole), made.noise)
+        off.append(made.histogram.total - kept.trips()[0])
+        noises.append(made.noise)
+    assert 0.7 < np.std(off) / np.mean(noises) < 1.4
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(16, 64), (64, 16), (1, 64)])
+def test_so_it_is_where_the_grid_is_no_square(rows: int, columns: int) -> None:
+    kept = strolls(4000, unit_square(rows, columns))
+    made = doubted(kept, "4", 0)
+    assert made.lattice is not None
+    np.testing.assert_allclose(made.deviations(np.array([[0, 0, columns, rows]])), made.noise)
+
+
+def test_they_are_not_simply_wide() -> None:
+    kept = city(4000, resolution=6)
+    fresh = random_rectangles(kept.walks.grid, 800, np.random.default_rng(9))
+    widths = []
+    for epsilon in ("0.02", "0.2", "2"):
+        low, high = doubted(kept, epsilon, 0).intervals(fresh)
+        widths.append((high - low).mean() / kept.distinct(fresh).mean())
+    assert widths[0] > 1.3 * widths[1] > 1.3 * 1.3 * widths[2]
+    assert widths[2] < 0.35
+
+
+def test_an_interval_holds_the_answer_and_grows_with_confidence() -> None:
+    kept = city(1000, resolution=6)
+    made, fresh = doubted(kept, "1", 1), random_rectangles(kept.walks.grid, 300, np.random.default_rng(9))
+    answers = made.histogram.answers(fresh)
+    before = np.zeros(len(fresh))
+    for confidence in (0.5, 0.9, 0.99):
+        low, high = made.intervals(fresh, confidence)
+        assert (low >= 0).all()
+        assert ((low <= answers) & (answers <= high)).all()
+        assert (high - low >= before).all()
+        before = high - low
+    for confidence in (0, 1, -0.5, np.nan):
+        with pytest.raises(InputError, match="between 0 and 1"):
+            made.intervals(fresh, confidence)
+
+
+def test_the_same_seed_gives_the_same_doubt() -> None:
+    kept = city(1000, resolution=6)
+    fresh = random_rectangles(kept.walks.grid, 300, np.random.default_rng(9))
+    one, other = (doubted(kept, "1", 1).deviations(fresh) for _ in range(2))
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (9, 2)])
+def test_on_small_grids(shape: tuple[int, int]) -> None:
+    kept = strolls(200, unit_square(*shape))
+    for epsilon in ("0.001", "10"):
+        low, high = doubted(kept, epsilon, 0).intervals(some_queries(kept.walks.grid, 20))
+        assert np.isfinite([low, high]).all()
+        assert (low <= high).all()
+
+
+@pytest.fixture
+def hasty() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_threads_that_share_records_get_the_shadows_of_their_own_lattice() -> None:
+    kept = strolls(3, unit_square(16, 16))
+
+    def ask(side: int) -> set[bool]:
+        lattice = Lattice.even(kept.walks.grid, side)
+        return {kept.shadows(lattice).slots.max() < lattice.numbers for _ in range(300)}
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(ask, (16, 2))) == [{True}, {True}]

@@ -1,0 +1,92 @@
+"""At most m trips a person: by salt and ids alone."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dqam
+from dqam.errors import InputError
+from dqam.privacy.budget import Unit
+from dqam.privacy.contribution import Keep
+
+PERSONS = pa.array(["a", "b", "a", "a", "b", "c", "a"])
+TRIPS = pa.array(["1", "2", "3", "4", "5", "6", "7"])
+
+
+def test_every_person_has_at_most_m() -> None:
+    for m in (1, 2, 3, 9):
+        keep = Keep(Unit.person(m), "5a").mask(PERSONS, TRIPS)
+        assert keep is not None
+        for person in "abc":
+            own = np.array(PERSONS.to_pylist()) == person
+            assert keep[own].sum() == min(m, own.sum())
+
+
+def test_others_do_not_matter_nor_does_the_order() -> None:
+    keep = Keep(Unit.person(2), "5a")
+    whole = dict(zip(TRIPS.to_pylist(), keep.mask(PERSONS, TRIPS), strict=True))
+    rng = np.random.default_rng(0)
+    for gone in "abc":
+        left = np.flatnonzero(np.array(PERSONS.to_pylist()) != gone)
+        rng.shuffle(left)
+        found = keep.mask(PERSONS.take(pa.array(left)), TRIPS.take(pa.array(left)))
+        assert found is not None
+        assert all(whole[TRIPS[int(i)].as_py()] == kept for i, kept in zip(left, found, strict=True))
+
+
+def test_another_salt_is_another_choice_and_all_are_likely() -> None:
+    rng = np.random.default_rng(0)
+    counts = sum(Keep.of(Unit.person(1), rng).mask(PERSONS, TRIPS).astype(int) for _ in range(200))  # type: ignore[union-attr]
+    np.testing.assert_allclose(np.array(counts) / 200, [1 / 4, 1 / 2, 1 / 4, 1 / 4, 1 / 2, 1, 1 / 4], atol=0.12)
+
+
+def test_without_ids_others_do_not_matter_either() -> None:
+    """A salt that everyone knows tells nothing of how many others there are."""
+    rng = np.random.default_rng(1)
+    persons = np.repeat(np.arange(50), 3)
+    rng.shuffle(persons)
+    keep = Keep(Unit.person(1), "5a17")
+    whole, less = keep.mask(persons.tolist()), keep.mask(persons[persons != 7].tolist())
+    assert whole is not None
+    np.testing.assert_array_equal(whole[persons != 7], less)
+
+
+def test_equal_ids_are_not_one_trip() -> None:
+    assert Keep(Unit.person(1), "5a").mask(["a"] * 5, pa.array([7] * 5)).sum() == 1  # type: ignore[union-attr]
+
+
+def test_all_trips_are_kept_for_trips() -> None:
+    assert Keep(Unit.trip(), "5a").mask(None, None) is None
+    assert Keep(Unit.trip(), "5a").sql("t", None, None) == "SELECT * FROM t"
+
+
+def test_ids_are_needed() -> None:
+    keep = Keep(Unit.person(1), "5a")
+    with pytest.raises(InputError, match="name a person column"):
+        keep.mask(None, TRIPS)
+    with pytest.raises(InputError, match="name a person column"):
+        keep.sql("points", None, "tid")
+    assert keep.sql("points", "uid", None) == "SELECT * FROM points"
+    with pytest.raises(InputError, match="all whole numbers, or all text"):
+        keep.mask([1, "1"])
+    assert keep.mask(pa.array(["a", None, " "]), None).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("form", ["points", "polylines", "lines"])
+def test_white_space_makes_no_second_person(form: str) -> None:
+    persons = ["u", "u ", " u", "u\t", "u\u00a0"]
+    trips = pa.table({"uid": persons, "tid": [f"t{i}" for i in range(5)]})
+    more = {
+        "points": {"lon": pa.array(np.arange(5.0)), "lat": pa.array(np.arange(5.0))},
+        "polylines": {"POLYLINE": pa.array(["[[1,1],[2,2]]"] * 5)},
+        "lines": {"geometry": pa.array(["LINESTRING (1 1, 2 2)"] * 5)},
+    }[form]
+    for name, values in more.items():
+        trips = trips.append_column(name, values)
+    as_bytes = trips.set_column(0, "uid", trips.column("uid").cast(pa.binary()))
+    for table in (trips, as_bytes):
+        read = dqam.read(table).trips()
+        assert len(read) == 5
+        assert Keep(Unit.person(1), "5a").mask(read.persons, read.ids).sum() == 1  # type: ignore[union-attr]
+    assert Keep(Unit.person(1), "5a").mask(persons).sum() == 1  # type: ignore[union-attr]
+    assert Keep(Unit.person(1), "5a").mask(np.array([0.0, -0.0])).sum() == 1  # type: ignore[union-attr, arg-type]

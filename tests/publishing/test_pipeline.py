@@ -1,0 +1,165 @@
+"""Publishing: paid before noise is drawn, never from a seed, and told apart by data set."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dqam
+from dqam import cities
+from dqam.errors import InputError
+from dqam.geometry.grid import Grid
+from dqam.geometry.trips import Trips
+from dqam.geometry.walks import walk
+from dqam.mechanisms import MECHANISMS
+from dqam.privacy.budget import Budget, BudgetError, Unit
+from dqam.privacy.curator import Curator
+from dqam.privacy.ledger import Ledger
+from dqam.privacy.noise import OpenDPNoise
+from dqam.publishing import pipeline as publishing
+from dqam.publishing.pipeline import Plan, data_set_name, publish
+
+GRID = Grid.over(cities.BOUNDS, 4)
+(TRIPS,) = cities.city_trips(2_000, 0)
+NO_TRIP_IDS = pd.DataFrame({"user_id": [1, 1], "datetime": [0, 1], "lon": [-30.0, -30.0], "lat": [45.0, 45.0]})
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger.open(tmp_path / "ledger.db")
+
+
+def test_what_is_published_is_paid(ledger: Ledger) -> None:
+    release = publish(TRIPS, GRID, "0.3", dataset="city", total=1, ledger=ledger)
+    (account,) = ledger.history("city")
+    (publication,) = account.publications
+    assert publication.id == release.provenance.id
+    assert publication.release
+    assert account.spent == release.provenance.epsilon == Fraction(3, 10)
+    assert release.provenance.private
+    publish(TRIPS, GRID, "0.7", mechanism="uniform", dataset="city", ledger=ledger)
+    with pytest.raises(BudgetError, match="0 of 1 is left"):
+        publish(TRIPS, GRID, "0.001", dataset="city", ledger=ledger)
+
+
+class Watched(OpenDPNoise):
+    """Noise that notes what the ledger had when it was first drawn."""
+
+    seen: list[Fraction]
+    ledger: Ledger
+
+    def laplace(self, values: Any, scale: Fraction) -> Any:
+        self.seen.append(sum((account.spent for account in self.ledger.history()), Fraction(0)))
+        return super().laplace(values, scale)
+
+
+def test_it_is_paid_before_noise_is_drawn(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    Watched.seen, Watched.ledger = [], ledger
+    monkeypatch.setattr(publishing, "OpenDPNoise", Watched)
+    publish(TRIPS, GRID, "0.5", dataset="city", ledger=ledger)
+    assert Watched.seen
+    assert set(Watched.seen) == {Fraction(1, 2)}
+
+
+def test_what_is_not_paid_draws_no_noise(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    Watched.seen, Watched.ledger = [], ledger
+    monkeypatch.setattr(publishing, "OpenDPNoise", Watched)
+    ledger.register("city", "0.1", "trip")
+    with pytest.raises(BudgetError):
+        publish(TRIPS, GRID, "0.5", dataset="city", ledger=ledger)
+    with pytest.raises(InputError, match="unit 'trip'"):
+        publish(TRIPS, GRID, "0.05", unit="person", dataset="city", ledger=ledger)
+    assert not Watched.seen
+
+
+@pytest.mark.parametrize(
+    ("how", "match"),
+    [
+        ({"epsilon": 0}, "above 0"),
+        ({"epsilon": -1}, "above 0"),
+        ({"epsilon": "nan"}, "above 0"),
+        ({"mechanism": "magic"}, "no mechanism 'magic'"),
+        ({"mechanism": "dqam-printed"}, "not private"),
+        ({"unit": "house"}, "'trip' or 'person'"),
+        ({"unit": "person", "max_trips": 0}, "max_trips must be 1"),
+        ({"max_trips": 3}, "exactly 1 for the unit 'trip'"),
+        ({"gap": "long"}, "gap is a number"),
+        ({"title": ""}, "a line of 1 to 200"),
+        ({"title": "two\nlines"}, "a line of 1 to 200"),
+        ({"title": "half a \udcff"}, "a line of 1 to 200"),
+        ({"grid": Grid(cities.BOUNDS, 4, 4, "+proj=longlat +datum=WGS84")}, "a code such as EPSG"),
+        ({"queries": [(5, 5, 6, 6)]}, "does not meet"),
+        ({"queries": np.zeros((0, 4))}, "at least one query"),
+        ({"dataset": None}, "Give the data set a name"),
+        ({"epsilon": 11}, "99.9 % sure.*sure=True"),
+        ({"grid": Grid.over((-30.06, -29.94, 44.96, 45.04), 4)}, "Did you mean -30.06 44.96 -29.94 45.04"),
+        ({"trips": NO_TRIP_IDS}, "has no trip ids"),
+        ({"gap": "2min", "trips": Trips(TRIPS.x, TRIPS.y, TRIPS.offsets)}, "needs points with a time"),
+        ({"trips": Trips(TRIPS.x, TRIPS.y, TRIPS.offsets), "unit": "person"}, "whose they are"),
+    ],
+)
+def test_what_fails_costs_nothing(ledger: Ledger, how: dict[str, Any], match: str) -> None:
+    asked = {"trips": TRIPS, "grid": GRID, "epsilon": 1, "dataset": "city", "ledger": ledger} | how
+    with pytest.raises(InputError, match=match):
+        publish(**asked)
+    assert not ledger.history()
+
+
+@pytest.mark.parametrize("mechanism", [name for name, row in MECHANISMS.items() if row.publishable])
+def test_every_mechanism_can_be_published(ledger: Ledger, mechanism: str) -> None:
+    release = publish(TRIPS, Grid.over(cities.BOUNDS, 3), 1, mechanism=mechanism, dataset="city", ledger=ledger)
+    assert release.provenance.mechanism == mechanism
+    assert release.provenance.epsilon == 1
+
+
+def test_a_person_counts_with_few_trips(ledger: Ledger) -> None:
+    one = Trips(TRIPS.x, TRIPS.y, TRIPS.offsets, persons=pd.array(["ann"] * len(TRIPS)).__arrow_array__())
+    release = publish(one, GRID, 50, unit="person", max_trips=2, dataset="ann", ledger=ledger, sure=True)
+    assert release.provenance.unit == Unit.person(2)
+    assert release.trips.value < 10
+    assert "one person (at most 2 trips)" in release.provenance.promise
+
+
+def test_a_plan_fits_its_curator() -> None:
+    plan = Plan.of(GRID, 1, unit="person")
+    for grid, unit in ((GRID, Unit.trip()), (Grid.over(cities.BOUNDS, 3), Unit.trip())):
+        curator = Curator(walk(TRIPS, grid), Budget(1), OpenDPNoise(), unit)
+        with pytest.raises(InputError, match="another grid or unit"):
+            plan.release(curator, "id")
+        assert not curator.spent
+
+
+def test_the_queries_are_those_given() -> None:
+    areas = [(cities.BOUNDS[0], cities.BOUNDS[1], cities.BOUNDS[0] + 0.01, cities.BOUNDS[1] + 0.01)]
+    plan = Plan.of(GRID, 1, queries=areas)
+    assert plan.queries.tolist() == [[0, 0, 2, 2]]
+    assert plan.queries_in_words == "1 rectangles chosen by the publisher"
+    assert len(Plan.of(GRID, 1).queries) == 16_000
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("a/taxis.csv.gz", "taxis"), ("taxis", "taxis"), (Path("x.parquet"), "x"), (".csv", ".csv")]
+)
+def test_a_file_names_its_data_set(path: str | Path, name: str) -> None:
+    assert data_set_name(path) == name
+
+
+def test_a_file_that_was_read_names_its_data_set(tmp_path: Path, ledger: Ledger) -> None:
+    cities.write_parquet([TRIPS], tmp_path / "rides.parquet", len(TRIPS))
+    for trips in (tmp_path / "rides.parquet", dqam.read(tmp_path / "rides.parquet")):
+        publish(trips, GRID, 1, ledger=ledger, total=2)
+    (account,) = ledger.history()
+    assert (account.name, len(account.publications)) == ("rides", 2)
+    with pytest.raises(InputError, match="a name"):
+        publish(pd.read_parquet(tmp_path / "rides.parquet"), GRID, 1, ledger=ledger)
+
+
+def test_the_api_is_six_names() -> None:
+    assert set(dqam.__all__) <= set(dir(dqam))
+    for name in dqam.__all__:
+        assert getattr(dqam, name).__doc__
+    with pytest.raises(AttributeError, match="no attribute 'publicise'"):
+        dqam.publicise  # noqa: B018

@@ -1,0 +1,276 @@
+"""Nothing leaves 64 bits, at the limits of every question and with as many trips as are allowed.
+
+Values that 2^31 trips would give are made from those of one, and compared with Python's integers, which have no limit.
+"""
+
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import pytest
+
+from dqam.errors import InputError
+from dqam.geometry.grid import MAX_SIDE, Grid
+from dqam.geometry.lattice import Lattice
+from dqam.geometry.regions import Partition
+from dqam.geometry.trips import Trips
+from dqam.geometry.walks import walk
+from dqam.mechanisms.flux import ENDPOINT_WEIGHT
+from dqam.privacy.budget import MOST_OF_A_PERSON, Unit
+from dqam.privacy.noise import LARGEST, WIDEST, OpenDPNoise, SeededNoise, prepare
+from dqam.statistics.buckets import L1Buckets, interval_costs, least_partition
+from dqam.statistics.privtree import PrivTree
+from dqam.statistics.questions import (
+    FLUX,
+    MOST_CAP,
+    MOST_RECTANGLES,
+    SCORES,
+    STATISTICS,
+    CellShares,
+    DistinctCounts,
+    Endpoints,
+    Flux,
+    GroupShares,
+    LengthQuantile,
+    QueryErrors,
+    QueryTotals,
+    Question,
+    ShadowQuantile,
+    ShadowSums,
+    TripCount,
+    UniformityCosts,
+    region_costs,
+)
+from dqam.statistics.records import MASS, MOST_TRIPS, SHADOW, Records, _add_flux, _add_shadows, _add_shares, _excesses
+from dqam.statistics.shadows import LARGEST as LARGEST_NUMBER
+from dqam.statistics.shadows import MOST_VISITS
+
+SIDE = 6
+GRID = Grid((0.0, 0.0, float(SIDE), float(SIDE)), SIDE, SIDE)
+WHOLE = Partition.whole(SIDE, SIDE)
+LATTICE = Lattice(np.arange(SIDE + 1), np.arange(SIDE + 1))
+EVERY = np.array([[0, 0, SIDE, SIDE]] * 5)
+
+
+class Crowd(Records):
+    """As many trips as are allowed, all equal to the given one."""
+
+    def __getattribute__(self, name: str):  # type: ignore[no-untyped-def]
+        found = super().__getattribute__(name)
+        if name not in ("trips", "distinct", "shares", "ends", "lengths", "flux", "shadow_sizes", "shadow_sums"):
+            return found
+        return lambda *arguments: found(*arguments) * np.int64(MOST_TRIPS)
+
+    @cached_property
+    def one(self) -> Records:
+        """The same trip, once."""
+        return Records(self.walks)
+
+
+def crowd(points: list[tuple[float, float]]) -> Crowd:
+    x, y = np.array(points).T.copy()
+    return Crowd(walk(Trips(x, y, np.array([0, len(points)])), GRID))
+
+
+SNAKE = crowd([(x, row + 0.5) for row in range(SIDE) for x in ((0.5, 5.5) if row % 2 == 0 else (5.5, 0.5))])
+ZIGZAG = crowd([(0.5, 0.5), (1.5, 0.5)] * (MOST_CAP // 2) + [(0.5, 0.5)])  # as many crossings as any cap allows
+STAYS = crowd([(2.5, 2.5)])
+
+QUESTIONS: list[Question] = [
+    TripCount(),
+    Endpoints(WHOLE),
+    *(Flux(WHOLE, cap) for cap in (1, MOST_CAP)),
+    Flux(WHOLE, MOST_CAP, np.array([FLUX - 1])),
+    *(ShadowSums(LATTICE, cap, weight) for cap in (1, MOST_CAP) for weight in (1, 2**8)),
+    CellShares(),
+    GroupShares(np.zeros((SIDE, SIDE), np.int64)),
+    DistinctCounts(EVERY),
+    QueryTotals(EVERY),
+    *(LengthQuantile(np.array([0, 5, MOST_CAP]), Fraction(part, 10**6)) for part in (1, 10**6 - 1)),
+    *(ShadowQuantile(np.array([0, MOST_CAP]), Fraction(part, 10**6), LATTICE, 2**8) for part in (1, 10**6 - 1)),
+]
+
+
+@pytest.mark.parametrize("trips", [SNAKE, ZIGZAG, STAYS], ids=["snake", "zig-zag", "stays"])
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: type(question).__name__)
+def test_the_sums_of_all_trips_there_may_be(question: Question, trips: Crowd) -> None:
+    exact = [int(value) * MOST_TRIPS for value in question.of(trips.one)]
+    assert max(map(abs, exact)) <= LARGEST
+    found = question.of(trips)
+    assert found.tolist() == exact
+    assert prepare(found, Fraction(1))[0].tolist() == exact  # nothing is cut
+
+
+def test_every_question_is_tried_at_its_limits() -> None:
+    assert {type(question) for question in QUESTIONS} | {UniformityCosts, QueryErrors} == STATISTICS | SCORES
+    assert int(Flux(WHOLE, MOST_CAP).of(ZIGZAG).max()) == LARGEST  # the limit is reached
+
+
+def test_the_caps_and_numbers_that_mechanisms_need_are_allowed() -> None:
+    assert 6 * (ENDPOINT_WEIGHT + MAX_SIDE / 2) < MOST_CAP
+    full = Grid((0.0, 0.0, 1.0, 1.0), MAX_SIDE, MAX_SIDE)
+    assert LengthQuantile.on(full, Fraction(1, 2)).lengths[-1] == MOST_CAP
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Flux(WHOLE, MOST_CAP + 1), "crossings must be 1 to 32,768; got 32,769"),
+        (lambda: ShadowSums(LATTICE, MOST_CAP + 1), "shadow must be 1 to 32,768; got 32,769"),
+        (lambda: LengthQuantile(np.array([1, MOST_CAP + 1]), Fraction(1, 2)), "at most 32,768"),
+        (lambda: ShadowQuantile(np.array([1, MOST_CAP + 1]), Fraction(1, 2), LATTICE), "at most 32,768"),
+        (lambda: LengthQuantile(np.array([1]), Fraction(1, 10**6 + 1)), "b <= 10\\^6"),
+        (lambda: ShadowSums(LATTICE, 1, 2**8 + 1), "weight of an endpoint is 1 to 256"),
+        (lambda: Flux(WHOLE, 1, np.array([FLUX + 1])), "weight from 0 to 65536"),
+        (lambda: QueryTotals(np.broadcast_to(EVERY[:1], (MOST_RECTANGLES + 1, 4))), "At most 2,147,483,648 rectangles"),
+        (lambda: QueryErrors(EVERY[:1], np.array([2.0**53 + 2])), "finite estimate"),
+        (lambda: PrivTree(MOST_TRIPS + 1), "number of trips from -2147483648 to 2147483648"),
+        (lambda: L1Buckets(np.arange(4), MOST_TRIPS + 1), "from 0 to 2147483648"),
+        (lambda: Unit.person(MOST_OF_A_PERSON + 1), "1 to 1,048,576 for the unit 'person'"),
+        (lambda: Unit("trip", 2), "exactly 1 for the unit 'trip'; got 2"),
+    ],
+)
+def test_beyond_the_limits_nothing_can_be_asked(make, says: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError, match=says):
+        make()
+
+
+def test_with_the_caps_of_before_sums_would_have_overflown() -> None:
+    """Why there are limits: the same sums with twice the cap."""
+    caps = np.array([2 * MOST_CAP * SHADOW])
+    sums = np.full((1, 1), (MOST_TRIPS - 1) * caps[0])
+    _add_shadows(np.array([0, 1]), np.zeros(1, np.int32), np.full(1, 2**30, np.int32), 1, 4, caps, sums)
+    assert sums[0, 0] < 0
+
+
+def test_one_shadow_more_on_top_of_all_others() -> None:
+    rng = np.random.default_rng(0)
+    numbers = 2 * MOST_VISITS - 1
+    for weight, cap in ((1, 1), (2**8, 1), (2**8, MOST_CAP), (1, MOST_CAP)):
+        caps = np.array([cap * SHADOW])
+        values = rng.choice([-LARGEST_NUMBER, LARGEST_NUMBER, 1, -1, LARGEST_NUMBER - 7], numbers).astype(np.int32)
+        slots = rng.integers(0, 20, numbers).astype(np.int32)
+        sums = rng.choice([-1, 1], (20, 1)) * (MOST_TRIPS - 1) * caps
+        sizes = [abs(int(v)) * (weight if s < 10 else 1) for s, v in zip(slots, values, strict=True)]
+        totals = np.cumsum(np.array(sorted(sizes, reverse=True), object))
+        less = max(0, *(-((cap * SHADOW - total) // k) for k, total in enumerate(totals, 1)))
+        wanted = [int(sum_) for sum_ in sums[:, 0]]
+        for slot, value, size in zip(slots, values, sizes, strict=True):
+            wanted[slot] += (1 if value > 0 else -1) * max(0, size - less)
+        _add_shadows(np.array([0, numbers]), slots, values, 10, weight, caps, sums)
+        assert sums[:, 0].tolist() == wanted
+        assert max(map(abs, wanted)) <= LARGEST
+
+
+def test_the_longest_walk_there_can_be_brought_down_to_any_cap() -> None:
+    """On 2^24 cells it is its own shadow: two endpoints, and one crossing fewer than there are cells."""
+    falling = np.array([2**7 * SHADOW] * 2 + [SHADOW] * (MAX_SIDE**2 - 1))
+    caps, less = np.array([1, SHADOW, MOST_CAP * SHADOW]), np.zeros(3, np.int64)
+    _excesses(falling, caps, less)
+    for cap, t in zip(caps, less, strict=True):
+        assert np.maximum(falling - t, 0).sum() <= cap < np.maximum(falling - (t - 1), 0).sum()
+
+
+def test_one_trip_more_on_top_of_all_others() -> None:
+    cells = np.tile(np.array([0, 1], np.int32), 50_000)
+    pieces, longest = np.array([0, len(cells)]), np.array([0])
+    for cap in (1, MOST_CAP):
+        for weight in (1, 3, FLUX):
+            flux = np.array([(MOST_TRIPS - 1) * cap * FLUX, 0])
+            total = weight * (len(cells) - 1)
+            each = weight if total <= cap * FLUX else weight * cap * FLUX // total
+            wanted = int(flux[0]) + each * (len(cells) - 1)
+            _add_flux(
+                cells, pieces, longest, SIDE, np.zeros(SIDE * SIDE, np.int64), np.array([weight]), cap * FLUX, flux
+            )
+            assert flux.tolist() == [wanted, 0]
+            assert wanted <= LARGEST
+    mass = np.array([(MOST_TRIPS - 1) * MASS])
+    _add_shares(np.zeros(1, np.int32), np.array([0, 1]), longest, mass)
+    assert mass.tolist() == [MOST_TRIPS * MASS]
+
+
+def spread(rng: np.random.Generator, cells: int) -> list[np.ndarray]:
+    """The mass of as many trips as are allowed: in one cell, even, and at random."""
+    whole = MOST_TRIPS * MASS
+    single, even = np.zeros(cells, np.int64), np.full(cells, whole // cells)
+    single[cells // 2] = whole
+    cuts = np.sort(rng.integers(0, whole, cells - 1))
+    return [single, even, np.diff(np.concatenate([[0], cuts, [whole]]))]
+
+
+def test_costs_of_all_the_mass_there_may_be() -> None:
+    region = np.array([[0, 0, SIDE, SIDE]])
+    for shares in spread(np.random.default_rng(1), SIDE * SIDE):
+        mean = sum(map(int, shares)) // len(shares)
+        wanted = sum(abs(int(share) - mean) for share in shares)
+        assert region_costs(shares.reshape(SIDE, SIDE), region).tolist() == [wanted]
+        assert wanted < LARGEST
+        for length in (2, 4, 32):
+            costs = []
+            for start in range(len(shares) - length + 1):
+                some = [int(share) for share in shares[start : start + length]]
+                costs.append(sum(abs(share - sum(some) // length) for share in some))
+            assert interval_costs(shares, length).tolist() == costs
+            assert max(costs) < LARGEST
+
+
+def test_the_cheapest_partition_of_costs_as_large_as_noise_makes_them() -> None:
+    rng = np.random.default_rng(2)
+    for penalty in (0, MOST_TRIPS * MASS):
+        costs = rng.choice([2**63 - 1, -(2**63), 2**62, -(2**62), 0, 1], (4, 12))
+        best: list[tuple[int, list[int]]] = [(0, [0])]
+        for end in range(1, 13):
+            rivals = [
+                (best[end - 2**k][0] + int(costs[k, end - 2**k]) + penalty, -k, [*best[end - 2**k][1], end])
+                for k in range(4)
+                if 2**k <= end
+            ]
+            least = min(rivals)
+            best.append((least[0], least[2]))
+        assert least_partition(costs, penalty).tolist() == best[-1][1]
+
+
+@pytest.mark.parametrize("threshold", [-MOST_TRIPS, 0, MOST_TRIPS])
+@pytest.mark.parametrize("max_trips", [1, MOST_OF_A_PERSON])
+def test_privtree_with_the_widest_noise(threshold: int, max_trips: int) -> None:
+    side = 64
+    epsilon = Fraction(7 * MASS * max_trips, 3 * WIDEST)
+    assert PrivTree.scale(epsilon, max_trips) == WIDEST
+    decay = PrivTree.decay(epsilon, max_trips)
+    assert 12 * decay < 2**60
+    asked: list[int] = []
+
+    class Told(SeededNoise):
+        def laplace(self, values: np.ndarray, scale: Fraction) -> np.ndarray:
+            asked.extend(map(int, values))
+            return np.full(len(values), 2**63 - 1)  # split every node
+
+    class Massive(Records):
+        def shares(self) -> np.ndarray:
+            return spread(np.random.default_rng(3), side * side)[0].reshape(side, side)
+
+    grid = Grid((0.0, 0.0, 1.0, 1.0), side, side)
+    laid = walk(Trips(np.array([0.5]), np.array([0.5]), np.array([0, 1])), grid)
+    PrivTree(threshold).grow(Massive(laid), Told(0), epsilon, max_trips)
+    low = threshold * MASS - decay
+    empty, full = ({max(mass - depth * decay, low) for depth in range(6)} for mass in (0, MOST_TRIPS * MASS))
+    assert len(asked) == sum(4**depth for depth in range(6))
+    assert set(asked) <= empty | full
+    assert max(asked) == max(full)
+    assert min(asked) == min(empty)
+    assert max(map(abs, asked)) < LARGEST
+
+
+def test_opendp_cuts_what_it_adds_and_does_not_wrap_around() -> None:
+    """At the largest value and the widest noise, the end is 128 scales away: the chance to pass it is exp(-128)."""
+    for value in (LARGEST, -LARGEST):
+        drawn = OpenDPNoise().laplace(np.full(200, value), Fraction(WIDEST))
+        assert (np.sign(drawn) == np.sign(value)).all()
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    at_the_end = np.array(dp.m.make_laplace(*space, scale=float(2**40))(np.full(64, 2**63 - 1)))
+    assert (at_the_end > 2**62).all()
+    assert (at_the_end == 2**63 - 1).any()  # all are below it with a chance of 2^-64
