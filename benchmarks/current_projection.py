@@ -8,13 +8,13 @@ exactly consistent; HiGHS ends at its default tolerances, or at a limit of time,
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import block_array, csr_array, eye_array, kron
 
 from benchmarks.measure import claim, seconds
 from dqam import cities
 from dqam.consistency.currents import Cells, Fit, fit
+from dqam.geometry.arrays import Floats
 from dqam.geometry.counting import count_distinct
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
@@ -23,7 +23,7 @@ from dqam.geometry.walks import Walks, walk
 
 TRIPS = 2000
 EDGE_WEIGHT = 1e-4
-Program = tuple[NDArray[np.float64], csr_array, NDArray[np.float64], csr_array]
+Program = tuple[Floats, csr_array, Floats, csr_array]
 
 
 def city(resolution: int, noise: float) -> tuple[list[Walks], Cells, Grid]:

@@ -30,11 +30,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
-from numpy.typing import NDArray
 
 from benchmarks.measure import BUILD, city, claim, peak_gib, seconds
 from dqam import cities
 from dqam.engines.spark import Spark
+from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.lattice import Lattice
 from dqam.mechanisms.flux import MOST_SIDE
@@ -130,11 +130,11 @@ class Run(NamedTuple):
 
     first: float
     second: float
-    sums: list[NDArray[np.int64]]
+    sums: list[Integers]
     release: Release
 
 
-def asked() -> tuple[Plan, Lattice, NDArray[np.int64]]:
+def asked() -> tuple[Plan, Lattice, Integers]:
     """What a release by flux asks of many trips: the plan, the lattice of shadows, and their caps."""
     plan = Plan.of(Grid.over(cities.BOUNDS, 8), 1)
     return plan, Lattice.even(plan.grid, MOST_SIDE), np.unique(np.rint(np.geomspace(3, 162, 40)).astype(np.int64))

@@ -16,11 +16,11 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.measure import city, claim, clocked, seconds
 from dqam import cities
 from dqam.consistency.currents import fit
+from dqam.geometry.arrays import Integers
 from dqam.geometry.counting import count_distinct
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
@@ -57,7 +57,7 @@ def laid(trips: int, resolution: int) -> Walks:
     return walks
 
 
-def run(walks: Walks, queries: NDArray[np.int64]) -> tuple[float, dict[str, float]]:
+def run(walks: Walks, queries: Integers) -> tuple[float, dict[str, float]]:
     """Seconds in all and by step, the best of three runs."""
     best: tuple[float, dict[str, float]] = (float("inf"), {})
     for _ in range(3):

@@ -19,22 +19,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 from benchmarks.measure import seconds
 from dqam.consistency.cone import bordered
 from dqam.consistency.descent import _answer, _spread_answers
 from dqam.experiments.datasets import made_up, real
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.counting import count_distinct
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Walks, walk
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 TRIPS, RESOLUTION = 100_000, 8
 COUNTS, OTHERS = 200_000, 16_000

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dqam.audit.estimate import GRID, Mechanism, Sampler, laid, neighbours, repeat
 from dqam.experiments.printed import PRINTED, Exact, printed_partition
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram, spread_mass
 from dqam.geometry.lattice import Lattice
@@ -80,10 +81,10 @@ class Audited:
 class _LessNoise(SeededNoise):
     """Noise of half the requested scale."""
 
-    def laplace(self, values: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
+    def laplace(self, values: Integers, scale: Fraction) -> Integers:
         return super().laplace(values, scale / 2)
 
-    def noisy_max(self, scores: NDArray[np.int64], scale: Fraction) -> int:
+    def noisy_max(self, scores: Integers, scale: Fraction) -> int:
         return super().noisy_max(scores, scale / 2)
 
 
@@ -95,11 +96,11 @@ class _AtOnce:
     def __init__(self, noise: SeededNoise, runs: int) -> None:
         self._noise, self._runs = noise, runs
 
-    def laplace(self, values: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
+    def laplace(self, values: Integers, scale: Fraction) -> Integers:
         """int64[runs, values]."""
         return self._noise.laplace(np.tile(values, self._runs), scale).reshape(self._runs, -1)
 
-    def noisy_max(self, scores: NDArray[np.int64], scale: Fraction) -> Any:
+    def noisy_max(self, scores: Integers, scale: Fraction) -> Any:
         """int64[runs]."""
         return np.array([self._noise.noisy_max(scores, scale) for _ in range(self._runs)])
 
@@ -133,7 +134,7 @@ class _Overheard(Curator):
         self.heard: dict[str, Any] = {}
         self.ratio: Any = 0.0  # a number, or one for each of many runs at once
 
-    def measure(self, statistic: Statistic, budget: Budget, epsilon: Number | None = None) -> NDArray[np.int64]:
+    def measure(self, statistic: Statistic, budget: Budget, epsilon: Number | None = None) -> Integers:
         answer = super().measure(statistic, budget, epsilon)
         one, other = (statistic.of(records) for records in self._pair)
         self.ratio += (np.abs(answer - one) - np.abs(answer - other)).sum(axis=-1) / float(self.ledger[-1].scale)
@@ -154,7 +155,7 @@ class _Overheard(Curator):
         return answer
 
 
-def noisy_max_chances(scores: NDArray[np.int64], scale: Fraction) -> NDArray[np.float64]:
+def noisy_max_chances(scores: Integers, scale: Fraction) -> Floats:
     """The probability that each index has the largest score plus exponential noise of mean `scale`.
 
     With w = exp((score - largest score) / scale) it is w_i times the integral over t from 0 to 1 of the product over
@@ -327,7 +328,7 @@ def _told(histogram: SpatialHistogram | None) -> Any:
 class _Careless(SeededNoise):
     """Forgets the noise of vectors."""
 
-    def laplace(self, values: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
+    def laplace(self, values: Integers, scale: Fraction) -> Integers:
         return values if len(values) > 1 else super().laplace(values, scale)
 
 

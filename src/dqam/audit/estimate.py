@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.regions import Partition
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Walks, walk
 
 Mechanism = Callable[[Trips, np.random.Generator], Any]
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 GRID = Grid((0.0, 0.0, 8.0, 8.0), 8, 8)  # a cell is one unit
 THRESHOLDS = 64  # values of a number that are tried as thresholds
@@ -141,7 +140,7 @@ def repeat(run: Callable[[], Any], runs: int, step: Callable[[int], None]) -> li
     return outcomes
 
 
-def _finding(pair: str, numbers: dict[str, Floats], labels: dict[str, Codes], runs: int, doubt: float) -> Finding:
+def _finding(pair: str, numbers: dict[str, Floats], labels: dict[str, Integers], runs: int, doubt: float) -> Finding:
     """Choose an event on the first half of the runs of each side, and bound it on the second.
 
     The event is that a number is at least, or at most, a threshold. Labels become numbers by how much likelier each is
@@ -193,7 +192,7 @@ def _lower_bound(hits: Any, misses: Any, runs: int, doubt: float) -> Any:
         return np.log(low / high)
 
 
-def _columns(one: Any, other: Any) -> tuple[dict[str, Floats], dict[str, Codes]]:
+def _columns(one: Any, other: Any) -> tuple[dict[str, Floats], dict[str, Integers]]:
     """Outcomes of one side and then of the other, run by run, as named numbers and named labels."""
     numbers, labels = {}, {}
     if isinstance(one, dict):

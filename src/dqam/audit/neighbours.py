@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dqam.audit.cases import WHOLE_MECHANISMS
 from dqam.audit.hostile import FORMATS, GRID, STAR, Row, Star, star
+from dqam.geometry.arrays import Integers
 from dqam.geometry.hilbert import hilbert_order
 from dqam.geometry.lattice import Lattice
 from dqam.geometry.rectangles import Snapped, random_rectangles
@@ -85,7 +85,7 @@ class Asked:
 
     question: tuple[Any, ...]  # its type, its values and its epsilon
     sensitivity: int
-    exact: NDArray[np.int64]
+    exact: Integers
 
     def moved(self, other: Asked) -> int:
         """The distance between two exact vectors, in the norm of the sensitivity."""

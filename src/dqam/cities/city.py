@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dqam.cities.journeys import journeys
-from dqam.cities.paths import Floats, Indices
+from dqam.cities.paths import Indices
 from dqam.cities.roads import RoadNetwork
+from dqam.geometry.arrays import Floats, Integers, Mask
 from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips
 
@@ -104,12 +104,12 @@ def made_up_city() -> RoadNetwork:
     )
 
 
-def _rank(line: NDArray[np.int64]) -> NDArray[np.int64]:
+def _rank(line: Integers) -> Integers:
     """0 for lattice lines that run through the whole city, 1 for those of the town, 2 for those of the centres."""
     return np.where(line % 4 == 0, 0, np.where(line % 2 == 0, 1, 2))
 
 
-def _crossings(rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, Floats]:
+def _crossings(rng: np.random.Generator) -> tuple[Integers, Integers, Floats, Floats]:
     """Lattice column and row of each crossing, and where it is."""
     column, row = (lines.ravel() for lines in np.mgrid[:LINES, :LINES])
     x, y = column * STEP - RIM, row * STEP - RIM
@@ -133,8 +133,8 @@ def _crossings(rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def _streets(
-    rng: np.random.Generator, column: NDArray[np.int64], row: NDArray[np.int64], x: Floats, y: Floats
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    rng: np.random.Generator, column: Integers, row: Integers, x: Floats, y: Floats
+) -> tuple[Integers, Integers, Floats]:
     """Streets between neighbours on a lattice line, once each, with their speeds in km/h."""
     tails, heads, speeds = [], [], []
     for line, place, arterials, bridges in (
@@ -161,7 +161,7 @@ def _ring_road() -> tuple[Floats, Floats]:
     return 100 + radius * np.cos(angle), 150 + radius * np.sin(angle)
 
 
-def _wet(x: Floats, y: Floats, tail: NDArray[np.int64], head: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _wet(x: Floats, y: Floats, tail: Integers, head: Integers) -> Mask:
     """Whether a straight link touches the river; looked at every tenth of it, as blocks are short."""
     along = np.linspace(0, 1, 11)[:, None]
     over_x, over_y = x[tail] + along * (x[head] - x[tail]), y[tail] + along * (y[head] - y[tail])

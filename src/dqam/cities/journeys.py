@@ -15,9 +15,10 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from dqam.cities.paths import Floats, Indices, Offsets, find_routes, place_points
+from dqam.cities.paths import Indices, find_routes, place_points
 from dqam.cities.roads import METRES_PER_DEGREE, RoadNetwork
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.trips import Trips
 
 BATCH = 20_000  # trips in a batch
@@ -92,7 +93,7 @@ def _batches(
                 yield done.slice(start, min(start + BATCH, size))
 
 
-def _departures(rng: np.random.Generator, size: int) -> Offsets:
+def _departures(rng: np.random.Generator, size: int) -> Integers:
     """Microseconds since 1970 at which trips begin: full seconds of one week, with a daily rhythm."""
     hours = np.cumsum(HOURS) / HOURS.sum()
     hour = np.searchsorted(hours, rng.random(size), side="right")
@@ -104,7 +105,7 @@ def _drive(
     network: RoadNetwork,
     origins: Indices,
     destinations: Indices,
-    departures: Offsets,
+    departures: Integers,
     interval: float,
     units: int,
 ) -> Trips:
@@ -115,7 +116,7 @@ def _drive(
     cuts = np.unique(np.append(changes[:: max(1, len(changes) // CHUNKS)], len(order)))
     chunks = [order[start:stop] for start, stop in pairwise(cuts)]
 
-    def route(chunk: Offsets) -> tuple[Floats, Offsets, Indices]:
+    def route(chunk: Integers) -> tuple[Floats, Integers, Indices]:
         return find_routes(
             network.starts, network.tails, network.heads, network.seconds, origins[chunk], destinations[chunk]
         )
@@ -127,7 +128,7 @@ def _drive(
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     lon, lat, time = np.empty(offsets[-1]), np.empty(offsets[-1]), np.empty(offsets[-1], np.int64)
 
-    def place(chunk: Offsets, route: tuple[Floats, Offsets, Indices]) -> None:
+    def place(chunk: Integers, route: tuple[Floats, Integers, Indices]) -> None:
         place_points(
             network.seconds,
             network.shape_starts,

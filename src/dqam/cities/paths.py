@@ -11,13 +11,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dqam.geometry.arrays import Floats, Integers, Mask
+
 Indices = NDArray[np.int32]
-Offsets = NDArray[np.int64]
 
 
 @njit(nogil=True, cache=True)
-def strong_components(starts: Offsets, heads: Indices) -> Indices:
+def strong_components(starts: Integers, heads: Indices) -> Indices:
     """The strongly connected component of each node, by Tarjan's algorithm without recursion."""
     nodes = len(starts) - 1
     component = np.full(nodes, -1, np.int32)
@@ -95,11 +95,11 @@ def _drop_first(keys: Floats, items: Indices, size: int) -> None:
 
 @njit(nogil=True, cache=True)
 def grow_tree(
-    starts: Offsets,
+    starts: Integers,
     heads: Indices,
     seconds: Floats,
     origin: int,
-    wanted: NDArray[np.bool_],
+    wanted: Mask,
     pending: int,
     reached: Floats,
     through: Indices,
@@ -136,8 +136,8 @@ def grow_tree(
 
 @njit(nogil=True, cache=True)
 def find_routes(
-    starts: Offsets, tails: Indices, heads: Indices, seconds: Floats, origins: Indices, destinations: Indices
-) -> tuple[Floats, Offsets, Indices]:
+    starts: Integers, tails: Indices, heads: Indices, seconds: Floats, origins: Indices, destinations: Indices
+) -> tuple[Floats, Integers, Indices]:
     """The fastest routes of trips that are sorted by origin; trips with one origin share one tree.
 
     Gives seconds[trips], and the links of route j as links[offsets[j] : offsets[j + 1]] in travel order.
@@ -186,21 +186,21 @@ def find_routes(
 @njit(nogil=True, cache=True)
 def place_points(
     seconds: Floats,
-    shape_starts: Offsets,
+    shape_starts: Integers,
     shape_lon: Floats,
     shape_lat: Floats,
     shape_share: Floats,
     durations: Floats,
-    route_offsets: Offsets,
+    route_offsets: Integers,
     route_links: Indices,
-    trips: Offsets,
+    trips: Integers,
     interval: float,
     units: int,
-    departures: Offsets,
-    offsets: Offsets,
+    departures: Integers,
+    offsets: Integers,
     lon: Floats,
     lat: Floats,
-    time: Offsets,
+    time: Integers,
 ) -> None:
     """Write where each of `trips` is at every interval and on arrival into its own part of lon, lat and time.
 

@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import shapely
 
-from dqam.cities.paths import Floats, Indices, Offsets, strong_components
+from dqam.cities.paths import Indices, strong_components
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Bounds
 
 METRES_PER_DEGREE = 111_195.0  # of latitude, on a sphere of 6,371 km; good to 0.5 % anywhere
@@ -57,10 +58,10 @@ class RoadNetwork:
 
     lon: Floats
     lat: Floats
-    starts: Offsets
+    starts: Integers
     heads: Indices
     seconds: Floats
-    shape_starts: Offsets
+    shape_starts: Integers
     shape_lon: Floats
     shape_lat: Floats
 
@@ -72,7 +73,7 @@ class RoadNetwork:
         tails: Indices,
         heads: Indices,
         seconds: Floats,
-        shape: tuple[Offsets, Floats, Floats] | None = None,
+        shape: tuple[Integers, Floats, Floats] | None = None,
     ) -> RoadNetwork:
         """The largest strongly connected part of links in any order; links without `shape` are straight."""
         if shape is None:
@@ -227,7 +228,7 @@ class RoadNetwork:
         return METRES_PER_DEGREE * np.hypot((self.lon[node] - lon) * self._narrowing, self.lat[node] - lat)
 
 
-def _row_starts(tails: Indices, nodes: int) -> Offsets:
+def _row_starts(tails: Indices, nodes: int) -> Integers:
     return np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=nodes))]).astype(np.int64)
 
 

@@ -24,11 +24,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dqam.errors import InputError
-
-Floats = NDArray[np.float64]
+from dqam.geometry.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

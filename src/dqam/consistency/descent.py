@@ -28,9 +28,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dqam.consistency.cone import bordered, find_currents, raise_endpoints
+from dqam.geometry.arrays import Floats, Integers
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Fields = tuple[Floats, ...]
 
 RELAXATION = 1.9  # of a step; below 2

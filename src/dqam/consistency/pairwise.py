@@ -26,11 +26,8 @@ import heapq
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from dqam.geometry.histogram import SpatialHistogram
-
-Floats = NDArray[np.float64]
 
 
 def make_consistent(histogram: SpatialHistogram) -> SpatialHistogram:

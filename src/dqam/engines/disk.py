@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Integers
 from dqam.geometry.compact_walks import Steps
 from dqam.geometry.grid import Grid
 from dqam.geometry.walks import AnyWalks, Gap, walk
@@ -32,7 +33,7 @@ from dqam.runtime.progress import EVERY, Progress, Show, quiet
 from dqam.sources import Source, regrouped
 from dqam.sources.points import gather
 from dqam.sources.values import nobody, with_nulls
-from dqam.statistics.records import Integers, Wanted, add_up
+from dqam.statistics.records import Wanted, add_up
 
 T = TypeVar("T")
 

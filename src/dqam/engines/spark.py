@@ -32,6 +32,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Integers, Mask
 from dqam.geometry.compact_walks import Steps
 from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips, offsets_of
@@ -45,7 +46,7 @@ from dqam.sources.columns import Columns
 from dqam.sources.tables import ArrowTable, ParquetTable, open_path
 from dqam.sources.validation import NO_ID
 from dqam.sources.values import LONGEST
-from dqam.statistics.records import Integers, Wanted, add_up, together
+from dqam.statistics.records import Wanted, add_up, together
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -317,7 +318,7 @@ def _by_part(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(which, pa.int32()), pa.array(points, pa.binary())], ["part", "points"])
 
 
-def _order(part: NDArray[np.int32]) -> NDArray[np.int64]:
+def _order(part: NDArray[np.int32]) -> Integers:
     """The rows by part, in the order they have there; 16 bits are sorted much faster."""
     return np.argsort(part.astype(np.uint16) if part.max(initial=0) < 1 << 16 else part, kind="stable")
 
@@ -348,7 +349,7 @@ def _settled(trips: Trips) -> Trips:
     return replace(trips, x=trips.x[order], y=trips.y[order], time=trips.time[order])
 
 
-def _only(trips: Trips, keep: NDArray[np.bool_] | None) -> Trips:
+def _only(trips: Trips, keep: Mask | None) -> Trips:
     """The trips to keep, without their ids."""
     lengths = np.diff(trips.offsets)
     points = np.ones(trips.points, np.bool_) if keep is None else np.repeat(keep, lengths)

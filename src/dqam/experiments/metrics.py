@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.histogram import SpatialHistogram
 
 SMOOTHING = 0.01  # of the mean exact face, added to every face before a divergence is taken
@@ -23,12 +24,12 @@ def mean_error(answers: Numbers, truth: Numbers) -> float:
     return float(np.abs(answers - truth).mean())
 
 
-def cut(answers: Numbers, total: float) -> NDArray[np.float64]:
+def cut(answers: Numbers, total: float) -> Floats:
     """Answers cut to what a number of trips can be: 0 to `total`, or all 0 where the total is below 0."""
     return np.clip(np.asarray(answers, np.float64), 0.0, max(float(total), 0.0))
 
 
-def face_sums(histogram: SpatialHistogram, rectangles: NDArray[np.int64]) -> Numbers:
+def face_sums(histogram: SpatialHistogram, rectangles: Integers) -> Numbers:
     """The sum of faces in each rectangle, edges left out: visits of cells, not trips."""
     bare = SpatialHistogram(
         histogram.grid, histogram.faces, np.zeros_like(histogram.vertical), np.zeros_like(histogram.horizontal)

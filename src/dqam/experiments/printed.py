@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dqam.consistency.pairwise import is_consistent, make_consistent
 from dqam.experiments.printed_dawa import printed_dawa
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.regions import Partition, children, node_bounds, places, quadtree_depth
 from dqam.mechanisms.dqam import meets
@@ -27,8 +27,6 @@ from dqam.mechanisms.uniform import lift, scaled_to, stretch
 from dqam.statistics.questions import region_costs
 from dqam.statistics.records import MASS
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Result = tuple[Floats, SpatialHistogram | None]
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.hilbert import hilbert_order
 from dqam.mechanisms.dawa import estimate, fill, level_usage
 from dqam.statistics.buckets import interval_costs, least_partition
@@ -20,9 +20,7 @@ UNIT = 2**20  # of a count, so that costs are whole numbers
 RATIO = 0.5  # of epsilon, for the buckets
 
 
-def printed_dawa(
-    faces: NDArray[np.float64], queries: NDArray[np.int64], epsilon: float, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def printed_dawa(faces: Floats, queries: Integers, epsilon: float, rng: np.random.Generator) -> Floats:
     """float64[rows, columns]: noisy faces, for queries that sum them."""
     order = hilbert_order(*faces.shape)
     counts = faces.ravel()[order].astype(np.float64)
@@ -35,7 +33,7 @@ def printed_dawa(
         noisy[k, : len(costs)] = np.maximum(0, costs + np.rint(noise).astype(np.int64))
     starts = least_partition(noisy, round(UNIT / second))
 
-    def ask(groups: NDArray[np.int64], share: Fraction) -> NDArray[np.float64]:
+    def ask(groups: Integers, share: Fraction) -> Floats:
         sums = np.bincount(groups, counts)
         return sums + rng.laplace(0, 1 / (float(share) * second), len(sums))
 

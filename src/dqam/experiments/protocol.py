@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dqam.experiments.datasets import code_stamp
 from dqam.experiments.metrics import cut, divergence, evenness, face_sums, mean_error
 from dqam.experiments.printed import PRINTED, Exact
+from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Bounds, Grid
 from dqam.geometry.histogram import SpatialHistogram, spread_mass
 from dqam.geometry.rectangles import random_rectangles
@@ -149,7 +149,7 @@ class Bench:
         """What the printed forms look at."""
         return Exact(histogram=self.histogram, shares=spread_mass(self.walks), trips=self.walks.on_grid)
 
-    def queries(self, count: int, fresh: bool) -> NDArray[np.int64]:
+    def queries(self, count: int, fresh: bool) -> Integers:
         """The query set, or as many rectangles that no mechanism is given; the same ones for every run."""
         return random_rectangles(self.grid, count, np.random.default_rng([self.seed, count, int(fresh)]))
 

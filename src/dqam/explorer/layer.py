@@ -12,11 +12,10 @@ import pyproj
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats
 from dqam.geometry.grid import DEGREES, Bounds, Grid, transform
 from dqam.geometry.lattice import Lattice
 from dqam.release.release import Release
-
-Floats = NDArray[np.float64]
 
 MOST_BLOCKS = 512  # along a side
 FEWEST_PIXELS = 512  # along a side, so that a pixel is at most half a block

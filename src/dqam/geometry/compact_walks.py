@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.walks import AnyWalks
 from dqam.runtime.threads import cores, each_span, spans
@@ -33,8 +34,8 @@ class Steps:
     ARRAYS: ClassVar = ("trips", "pieces", "starts", "moves")
 
     grid: Grid
-    trips: NDArray[np.int64]
-    pieces: NDArray[np.int64]
+    trips: Integers
+    pieces: Integers
     starts: NDArray[np.int32]
     moves: NDArray[np.uint8]
 
@@ -50,7 +51,7 @@ class Steps:
         return len(self.trips) - 1
 
     @property
-    def visits(self) -> NDArray[np.int64]:
+    def visits(self) -> Integers:
         """int64[n + 1]: where each trip begins in `cells`."""
         return self.pieces[self.trips]
 

@@ -18,6 +18,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Integers, Mask
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import check_rectangles
 from dqam.geometry.walks import AnyWalks
@@ -31,7 +32,7 @@ TILE = 16_384  # rectangles whose masks are held at once, 2 MiB
 class _Sides(NamedTuple):
     """The sides of rectangles that trips can cross, ordered by grid line: vertical lines, then horizontal ones."""
 
-    first: NDArray[np.int64]  # where the sides of each line begin; one more than there are lines
+    first: Integers  # where the sides of each line begin; one more than there are lines
     low: NDArray[np.int32]  # the stretch of the line, [low, high)
     high: NDArray[np.int32]
     rectangle: NDArray[np.int32]
@@ -39,10 +40,10 @@ class _Sides(NamedTuple):
 
 def count_distinct(
     walks: AnyWalks | Iterable[AnyWalks],
-    rectangles: NDArray[np.int64],
+    rectangles: Integers,
     grid: Grid,
-    keep: NDArray[np.bool_] | None = None,
-) -> NDArray[np.int64]:
+    keep: Mask | None = None,
+) -> Integers:
     """The number of distinct trips of `walks` that visit each rectangle of cells: int64[m].
 
     With `keep`, bool[n], only those trips count.
@@ -57,7 +58,7 @@ def count_distinct(
     return counts
 
 
-def _count_tile(walks: AnyWalks, rectangles: NDArray[np.int64], keep: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+def _count_tile(walks: AnyWalks, rectangles: Integers, keep: Mask | None) -> Integers:
     rows, columns = walks.grid.shape
     sides = _sides(rectangles.tobytes(), rows, columns)
     pieces = np.diff(walks.trips)
@@ -67,7 +68,7 @@ def _count_tile(walks: AnyWalks, rectangles: NDArray[np.int64], keep: NDArray[np
     blocks = -(-len(order) // TRIPS)
     rectangles = rectangles.astype(np.int32)
 
-    def count(first: int, last: int) -> NDArray[np.int64]:
+    def count(first: int, last: int) -> Integers:
         counts = np.zeros(len(rectangles), np.int64)
         part = order[first * TRIPS : last * TRIPS]
         _count_blocks(walks.cells, walks.pieces, walks.trips, part, rows, columns, rectangles, *sides, counts)

@@ -12,9 +12,9 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 import pyproj
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats
 
 DEGREES = "EPSG:4326"
 RESOLUTIONS = range(1, 13)
@@ -47,9 +47,7 @@ def _transformer(source: str, target: str) -> pyproj.Transformer | None:
     return pyproj.Transformer.from_crs(a, b, always_xy=True)
 
 
-def transform(
-    x: NDArray[np.float64], y: NDArray[np.float64], source: str, target: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def transform(x: Floats, y: Floats, source: str, target: str) -> tuple[Floats, Floats]:
     """Coordinates of `source` in `target`, always as (x, y), that is (longitude, latitude) for degrees."""
     way = _transformer(source, target)
     return (x, y) if way is None else way.transform(x, y)
@@ -154,17 +152,13 @@ class Grid:
         metres = ellipsoid.inv(longitude[[0, 2]], latitude[[0, 2]], longitude[[1, 3]], latitude[[1, 3]])[2]
         return float(metres[0]), float(metres[1])
 
-    def to_cells(
-        self, x: NDArray[np.float64], y: NDArray[np.float64], crs: str = DEGREES
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def to_cells(self, x: Floats, y: Floats, crs: str = DEGREES) -> tuple[Floats, Floats]:
         """Coordinates of `crs` in cells: (0, 0) is the south-west corner, (columns, rows) the north-east one."""
         x, y = transform(x, y, crs, self.crs)
         west, south, east, north = self.bounds
         return (x - west) * (self.columns / (east - west)), (y - south) * (self.rows / (north - south))
 
-    def from_cells(
-        self, u: NDArray[np.float64], v: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def from_cells(self, u: Floats, v: Floats) -> tuple[Floats, Floats]:
         """The inverse of `to_cells`, in the grid's own CRS."""
         west, south, east, north = self.bounds
         return west + u * ((east - west) / self.columns), south + v * ((north - south) / self.rows)

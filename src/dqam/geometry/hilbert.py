@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dqam.geometry.arrays import Integers
 
 
-def hilbert_order(rows: int, columns: int) -> NDArray[np.int64]:
+def hilbert_order(rows: int, columns: int) -> Integers:
     """int64[rows * columns]: cells (row * columns + column) as the curve of the enclosing 2^k square meets them.
 
     A line of cells is passed from one end to the other.

@@ -21,6 +21,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import check_rectangles
 from dqam.geometry.walks import Tally, Walks
@@ -77,7 +78,7 @@ class SpatialHistogram:
         return cls(grid, endpoints + _edges_around(vertical, horizontal) / 2, vertical, horizontal)
 
     @property
-    def endpoints(self) -> NDArray[np.float64]:
+    def endpoints(self) -> Floats:
         """Half the starts and ends in each cell: what a face has beyond half its edges."""
         return self.faces - _edges_around(self.vertical, self.horizontal) / 2
 
@@ -99,7 +100,7 @@ class SpatialHistogram:
         np.cumsum(table, axis=1, out=table)
         return table
 
-    def answers(self, rectangles: NDArray[np.int64]) -> Counts:
+    def answers(self, rectangles: Integers) -> Counts:
         """q(R) for each rectangle of cells, given as grid lines (west, south, east, north), in O(1) each."""
         west, south, east, north = check_rectangles(rectangles, self.grid).T
         table, width = self._table.ravel(), 2 * self.grid.columns
@@ -177,7 +178,7 @@ def _tallied(walks: Iterable[Walks], grid: Grid) -> Tally:
     return tallies[0]
 
 
-def spread_mass(walks: Walks) -> NDArray[np.float64]:
+def spread_mass(walks: Walks) -> Floats:
     """Mass 1 for each trip on the grid, spread evenly over its visits: float64[rows, columns]."""
     lengths = np.diff(walks.visits)
     shares = np.repeat(1 / np.maximum(lengths, 1), lengths)

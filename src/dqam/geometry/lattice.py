@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Parts = tuple[Floats, Floats, Floats]  # endpoints, vertical and horizontal edges
 
 
@@ -84,7 +83,7 @@ class Lattice:
         """Whether the lines are those of this grid."""
         return (int(self.north[-1]), int(self.east[-1])) == grid.shape
 
-    def parts(self, numbers: NDArray[np.float64]) -> Parts:
+    def parts(self, numbers: Floats) -> Parts:
         """Endpoints, vertical and horizontal edges from one vector of all."""
         rows, columns = self.shape
         a, v, h = np.split(numbers, [rows * columns, rows * columns + rows * (columns - 1)])

@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import shapely
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Integers, Mask
 from dqam.geometry.grid import DEGREES, Grid
 
 HEADER = ("west", "south", "east", "north")
@@ -23,7 +24,7 @@ MANY = 25  # times the size of the map: a rectangle this large may have its side
 ON_LINE = 1e-6  # in cells: an edge this close to a grid line is on it, whatever its decimals were
 
 
-def random_rectangles(grid: Grid, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def random_rectangles(grid: Grid, count: int, rng: np.random.Generator) -> Integers:
     """`count` rectangles, every rectangle of the grid equally likely, drawn with replacement.
 
     >>> random_rectangles(Grid((0, 0, 1, 1), 4, 4), 3, np.random.default_rng(0)).shape
@@ -38,7 +39,7 @@ def random_rectangles(grid: Grid, count: int, rng: np.random.Generator) -> NDArr
     return np.stack([west, south, east, north], axis=1).astype(np.int64)
 
 
-def check_rectangles(rectangles: NDArray[np.int64], grid: Grid) -> NDArray[np.int64]:
+def check_rectangles(rectangles: Integers, grid: Grid) -> Integers:
     """`rectangles` as int64[m, 4], or an `InputError` that names the first that is not on the grid."""
     rectangles = np.asarray(rectangles)
     if rectangles.ndim != 2 or rectangles.shape[1] != 4 or rectangles.dtype.kind not in "iu":
@@ -68,14 +69,14 @@ class Snapped:
     cut      bool[m], where a part lay outside the grid
     """
 
-    asked: NDArray[np.float64]
-    cells: NDArray[np.int64]
-    bounds: NDArray[np.float64]
-    grown: NDArray[np.bool_]
-    cut: NDArray[np.bool_]
+    asked: Floats
+    cells: Integers
+    bounds: Floats
+    grown: Mask
+    cut: Mask
 
     @classmethod
-    def of(cls, cells: NDArray[np.int64], grid: Grid) -> Snapped:
+    def of(cls, cells: Integers, grid: Grid) -> Snapped:
         """Rectangles that were given in cells."""
         nowhere = np.zeros(len(cells), np.bool_)
         bounds = _bounds(cells, grid)
@@ -120,12 +121,12 @@ def snap(bounds: ArrayLike, grid: Grid, crs: str | None = None, name: str = "Rec
     return Snapped(bounds, cells, _bounds(cells, grid), grown, cut)
 
 
-def _bounds(cells: NDArray[np.int64], grid: Grid) -> NDArray[np.float64]:
+def _bounds(cells: Integers, grid: Grid) -> Floats:
     west, south, east, north = cells.T.astype(np.float64)
     return np.stack([*grid.from_cells(west, south), *grid.from_cells(east, north)], axis=1)
 
 
-def _envelopes(bounds: NDArray[np.float64], grid: Grid, crs: str) -> NDArray[np.float64]:
+def _envelopes(bounds: Floats, grid: Grid, crs: str) -> Floats:
     """The smallest (west, south, east, north), in cells, around each rectangle: float64[4, m]."""
     west, south, east, north = bounds.T[:, :, None]
     along = np.linspace(0, 1, 2 if crs == grid.crs else 33)  # a side may be bent in another CRS
@@ -139,9 +140,7 @@ def _envelopes(bounds: NDArray[np.float64], grid: Grid, crs: str) -> NDArray[np.
     return np.stack([u.min(axis=1), v.min(axis=1), u.max(axis=1), v.max(axis=1)])
 
 
-def _refuse_misordered(
-    bounds: NDArray[np.float64], envelopes: NDArray[np.float64], grid: Grid, crs: str, name: str
-) -> None:
+def _refuse_misordered(bounds: Floats, envelopes: Floats, grid: Grid, crs: str, name: str) -> None:
     """Refuse rectangles much larger than the map that would be places on it if read as west, east, south, north.
 
     A rectangle on the map is never refused. One that is refused by mistake can be replaced by the part of it that is on
@@ -163,13 +162,13 @@ def _refuse_misordered(
         )
 
 
-def _areas(envelopes: NDArray[np.float64]) -> NDArray[np.float64]:
+def _areas(envelopes: Floats) -> Floats:
     with np.errstate(invalid="ignore", over="ignore"):  # coordinates that cannot be projected are infinite
-        areas: NDArray[np.float64] = (envelopes[2] - envelopes[0]) * (envelopes[3] - envelopes[1])
+        areas: Floats = (envelopes[2] - envelopes[0]) * (envelopes[3] - envelopes[1])
     return areas
 
 
-def _refuse(bounds: NDArray[np.float64], bad: NDArray[np.bool_], name: str, why: str) -> None:
+def _refuse(bounds: Floats, bad: Mask, name: str, why: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(f"{name} {row + 1} {tuple(map(float, bounds[row]))} {why}.")
@@ -192,7 +191,7 @@ def read_rectangles(path: str | Path, grid: Grid) -> Snapped:
     return snap(_csv(content, path.name), grid, name=f"{path.name}: rectangle")
 
 
-def _csv(content: bytes, name: str) -> NDArray[np.float64]:
+def _csv(content: bytes, name: str) -> Floats:
     try:
         table = pa.csv.read_csv(pa.BufferReader(content.decode("utf-8-sig").encode()))
     except (pa.ArrowException, UnicodeDecodeError):
@@ -215,7 +214,7 @@ def _csv(content: bytes, name: str) -> NDArray[np.float64]:
     return np.stack(sides, axis=1)
 
 
-def _geojson(content: bytes, name: str) -> NDArray[np.float64]:
+def _geojson(content: bytes, name: str) -> Floats:
     try:
         shapes = shapely.get_parts(shapely.from_geojson(content))
     except (shapely.errors.GEOSException, UnicodeDecodeError):

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
-
-Integers = NDArray[np.int64]
+from dqam.geometry.arrays import Integers
 
 
 @dataclass(frozen=True, eq=False)

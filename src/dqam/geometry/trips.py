@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dqam.geometry.arrays import Floats, Integers, Mask
 from dqam.geometry.grid import DEGREES
 
 
@@ -24,14 +25,14 @@ class Trips:
     cuts     int64[k], increasing: points that are not joined to the point before, where a trip is in several pieces
     """
 
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
-    offsets: NDArray[np.int64]
-    time: NDArray[np.int64] | None = None
+    x: Floats
+    y: Floats
+    offsets: Integers
+    time: Integers | None = None
     ids: pa.Array | None = None
     persons: pa.Array | None = None
     crs: str = DEGREES
-    cuts: NDArray[np.int64] | None = None
+    cuts: Integers | None = None
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y) or self.offsets[0] != 0 or self.offsets[-1] != len(self.x):
@@ -80,7 +81,7 @@ class Trips:
             None if cuts is None else cuts[np.searchsorted(cuts, first) : np.searchsorted(cuts, last)] - first,
         )
 
-    def kept(self, points: NDArray[np.bool_] | None, trips: NDArray[np.bool_]) -> Trips:
+    def kept(self, points: Mask | None, trips: Mask) -> Trips:
         """The given points (all if None) of the trips to keep."""
         if points is None and trips.all():
             return self
@@ -99,7 +100,7 @@ class Trips:
             None if self.cuts is None else _places(before[self.cuts], int(before[-1])),
         )
 
-    def taken(self, order: NDArray[np.int64]) -> Trips:
+    def taken(self, order: Integers) -> Trips:
         """The trips in another order, each as often as it occurs in `order`."""
         lengths = np.diff(self.offsets)[order]
         offsets = offsets_of(lengths)
@@ -150,14 +151,14 @@ class Trips:
         )
 
 
-def offsets_of(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+def offsets_of(lengths: NDArray[np.integer]) -> Integers:
     """The offsets of trips with these numbers of points."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
-def _places(cuts: NDArray[np.int64], points: int) -> NDArray[np.int64]:
+def _places(cuts: Integers, points: int) -> Integers:
     """Each cut once, and none after the last point."""
     return np.unique(cuts[cuts < points])
 

@@ -23,6 +23,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Integers, Mask
 from dqam.geometry.grid import Grid, is_degrees, parse_crs, transform
 from dqam.geometry.trips import Trips
 from dqam.runtime.threads import cores, each_span, spans
@@ -91,15 +92,15 @@ class AnyWalks(Protocol):
         """The number of trips."""
 
     @property
-    def visits(self) -> NDArray[np.int64]:
+    def visits(self) -> Integers:
         """int64[n + 1]: where each trip begins in `cells`."""
 
     @property
-    def trips(self) -> NDArray[np.int64]:
+    def trips(self) -> Integers:
         """int64[n + 1]: where each trip begins in `pieces`."""
 
     @property
-    def pieces(self) -> NDArray[np.int64]:
+    def pieces(self) -> Integers:
         """int64[pieces + 1]: where each piece begins in `cells`."""
 
     @property
@@ -115,8 +116,8 @@ class Tally(NamedTuple):
     ends  int64[rows * columns]: starts plus ends in each cell
     """
 
-    runs: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    runs: Integers
+    ends: Integers
 
     @classmethod
     def empty(cls, grid: Grid) -> Tally:
@@ -133,7 +134,7 @@ class Walks:
     """
 
     grid: Grid
-    offsets: NDArray[np.int64]  # of the trips in their points
+    offsets: Integers  # of the trips in their points
     _lines: tuple[Any, ...]  # the arguments of `_trace` that say where the points are
 
     def __len__(self) -> int:
@@ -155,12 +156,12 @@ class Walks:
         return int(np.count_nonzero(np.diff(self.trips)))
 
     @property
-    def visits(self) -> NDArray[np.int64]:
+    def visits(self) -> Integers:
         """int64[n + 1]: where each trip begins in `cells`."""
         return self._counted[0]
 
     @property
-    def trips(self) -> NDArray[np.int64]:
+    def trips(self) -> Integers:
         """int64[n + 1]: where each trip begins in `pieces`."""
         return self._counted[1]
 
@@ -170,7 +171,7 @@ class Walks:
         return self._walked[0]
 
     @property
-    def pieces(self) -> NDArray[np.int64]:
+    def pieces(self) -> Integers:
         """int64[pieces + 1]: where each piece begins in `cells`."""
         return self._walked[1]
 
@@ -179,7 +180,7 @@ class Walks:
         _trace(*self._lines, start, stop, TALLY, *_NO_COUNTS, *_NO_CELLS, *tally)
 
     @cached_property
-    def _counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    def _counted(self) -> tuple[Integers, Integers, int]:
         visits, pieces = np.zeros(len(self) + 1, np.int64), np.zeros(len(self) + 1, np.int64)
 
         def trace(start: int, stop: int) -> int:
@@ -191,7 +192,7 @@ class Walks:
         return visits, pieces, inside
 
     @cached_property
-    def _walked(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def _walked(self) -> tuple[NDArray[np.int32], Integers]:
         visits, trips = self.visits, self.trips
         cells, pieces = np.empty(visits[-1], np.int32), np.empty(trips[-1] + 1, np.int64)
         pieces[-1] = visits[-1]
@@ -243,7 +244,7 @@ def lay(source: Iterable[Trips], grid: Grid, gap: Gap | None = None, name: str =
 def _refuse_swapped(trips: Trips, grid: Grid, name: str) -> None:
     x, y = trips.x[:SAMPLE], trips.y[:SAMPLE]
 
-    def inside(x: NDArray[np.float64], y: NDArray[np.float64]) -> int:
+    def inside(x: Floats, y: Floats) -> int:
         u, v = grid.to_cells(x, y, trips.crs)
         return int(np.sum((u >= 0) & (u <= grid.columns) & (v >= 0) & (v <= grid.rows)))
 
@@ -263,7 +264,7 @@ def _roughly(trips: Trips) -> str:
     return f"around x {x:.2g}, y {y:.2g} ({trips.crs})"
 
 
-def _silences(trips: Trips, gap: Gap) -> NDArray[np.bool_]:
+def _silences(trips: Trips, gap: Gap) -> Mask:
     """For each point, whether the trip is cut before it because the GPS was silent for too long or another piece
     begins; empty if no trip is cut."""
     silent = np.zeros(0, np.bool_)

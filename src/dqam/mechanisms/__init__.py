@@ -10,10 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dqam.errors import InputError
+from dqam.geometry.arrays import Integers
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.mechanisms.dawa import Dawa
 from dqam.mechanisms.dqam import Dqam
@@ -29,7 +27,7 @@ from dqam.privacy.curator import Curator
 class Mechanism(Protocol):
     """Whatever makes a private histogram."""
 
-    def synthesize(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> SpatialHistogram:
+    def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> SpatialHistogram:
         """A histogram whose answers are near the distinct counts, those of `queries` above all."""
 
 

@@ -18,9 +18,9 @@ from fractions import Fraction
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.hilbert import hilbert_order
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.mechanisms.uniform import LOOK, measure_size, spread, spread_evenly
@@ -29,9 +29,6 @@ from dqam.privacy.curator import Curator
 from dqam.statistics.buckets import MOST_CELLS, L1Buckets
 from dqam.statistics.questions import GroupShares
 from dqam.statistics.records import MASS, MOST_TRIPS
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 SAMPLE = 500  # queries that the shares of levels are chosen for
 STEPS = 32  # shares of a level that are tried

@@ -19,14 +19,14 @@ from fractions import Fraction
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Integers, Mask
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.regions import Partition
 from dqam.mechanisms.quadtree import grow_quadtree
-from dqam.mechanisms.rounds import Floats, Integers, check_rounds, curated, play
+from dqam.mechanisms.rounds import check_rounds, curated, play
 from dqam.mechanisms.uniform import Size, consistent, measure_size, spread, spread_evenly
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
@@ -73,7 +73,7 @@ class Regions:
         return consistent(made, self._size)
 
 
-def meets(partition: Partition, rectangle: Integers) -> NDArray[np.bool_]:
+def meets(partition: Partition, rectangle: Integers) -> Mask:
     """bool[regions]: whether they have a cell in common."""
     west, south, east, north = partition.regions.T
     return (west < rectangle[2]) & (east > rectangle[0]) & (south < rectangle[3]) & (north > rectangle[1])
@@ -131,7 +131,7 @@ class Dqam:
         if not 0 < self.share < 1:
             raise InputError(f"The share of the rounds is between 0 and 1; got {self.share}.")
 
-    def synthesize(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> SpatialHistogram:
+    def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> SpatialHistogram:
         """Spend all of `budget`."""
         grid, size = curator.grid, measure_size(curator, queries, budget, self.least)
         if not size.enough:

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dqam.consistency.cone import find_currents, repair
 from dqam.consistency.currents import Answers, Cells, fit
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.histogram import SpatialHistogram
-from dqam.geometry.lattice import Floats, Integers, Lattice, Parts, flat
+from dqam.geometry.lattice import Lattice, Parts, flat
 from dqam.mechanisms.uniform import Size, consistent, measure_size, spread_evenly
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
@@ -86,11 +86,11 @@ class Flux:
         if self.side is not None and self.side < 1:
             raise InputError(f"A lattice has 1 or more cells along a side; got {self.side}.")
 
-    def synthesize(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> SpatialHistogram:
+    def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> SpatialHistogram:
         """Spend all of `budget`."""
         return self.estimate(curator, queries, budget).histogram
 
-    def estimate(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> Estimate:
+    def estimate(self, curator: Curator, queries: Integers, budget: Budget) -> Estimate:
         """The same with what is needed to tell how far answers may be off."""
         grid = curator.grid
         size = measure_size(curator, queries, budget, self.least, GLANCE, size_share)

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dqam.geometry.arrays import Integers
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.mechanisms.uniform import measure_size, spread, spread_evenly
 from dqam.privacy.budget import Budget
@@ -30,7 +28,7 @@ class Laplace:
 
     least: float | None = None
 
-    def synthesize(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> SpatialHistogram:
+    def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> SpatialHistogram:
         """Spend all of `budget`."""
         side = sum(curator.grid.shape) / 2
         size = measure_size(curator, queries, budget, 5 * side**1.5 if self.least is None else self.least)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
-from dqam.mechanisms.rounds import Floats, Integers, check_rounds, curated, measure_crossings, play, rounds_for
+from dqam.mechanisms.rounds import check_rounds, curated, measure_crossings, play, rounds_for
 from dqam.mechanisms.uniform import fit, lift, measure_size, spread_evenly, stretch
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
@@ -78,7 +78,7 @@ class Mwem:
     def __post_init__(self) -> None:
         check_rounds(self.rounds)
 
-    def synthesize(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> SpatialHistogram:
+    def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> SpatialHistogram:
         """Spend all of `budget`."""
         grid, size = curator.grid, measure_size(curator, queries, budget, self.least)
         if not size.enough:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dqam.consistency.greedy import clamp_edges
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.histogram import SpatialHistogram
-from dqam.mechanisms.rounds import Floats, Integers, check_rounds, curated, measure_crossings, play, rounds_for
+from dqam.mechanisms.rounds import check_rounds, curated, measure_crossings, play, rounds_for
 from dqam.mechanisms.uniform import fit, lift, measure_size, scaled_to, spread_evenly, stretch
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
@@ -56,7 +56,7 @@ class Prish:
     def __post_init__(self) -> None:
         check_rounds(self.rounds)
 
-    def synthesize(self, curator: Curator, queries: NDArray[np.int64], budget: Budget) -> SpatialHistogram:
+    def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> SpatialHistogram:
         """Spend all of `budget`."""
         grid, size = curator.grid, measure_size(curator, queries, budget, self.least)
         if not size.enough:

@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.regions import Partition
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.statistics.questions import FLUX, DistinctCounts, Flux, QueryErrors
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Model(Protocol):

@@ -20,11 +20,11 @@ from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.histogram import SpatialHistogram
-from dqam.geometry.lattice import Floats, Lattice, Parts, flat
+from dqam.geometry.lattice import Lattice, Parts, flat
 from dqam.mechanisms.flux import Estimate, Seen
 
 AGAIN = 8  # fresh noises
@@ -56,7 +56,7 @@ class Doubt:
             return None
         return np.stack([self.lattice.corners(*self.lattice.parts(numbers)) for numbers in self.moved])
 
-    def deviations(self, rectangles: NDArray[np.int64]) -> Floats:
+    def deviations(self, rectangles: Integers) -> Floats:
         """The standard deviation of the answer to each rectangle."""
         total = max(float(self.histogram.total), 1e-9)
         share = np.clip(self.histogram.answers(rectangles) / total, 0, 1)
@@ -72,7 +72,7 @@ class Doubt:
         deviations: Floats = np.sqrt(noise + model**2)
         return deviations
 
-    def intervals(self, rectangles: NDArray[np.int64], confidence: float = 0.9) -> tuple[Floats, Floats]:
+    def intervals(self, rectangles: Integers, confidence: float = 0.9) -> tuple[Floats, Floats]:
         """From where to where the true count is, with this confidence; never below 0 or above what all trips may be."""
         if not 0 < confidence < 1:
             raise InputError(f"A confidence is between 0 and 1; got {confidence}.")

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dqam.consistency.pairwise import is_consistent, make_consistent
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.regions import coverage
@@ -25,9 +25,6 @@ from dqam.privacy.budget import Budget, spell
 from dqam.privacy.curator import Curator
 from dqam.statistics.questions import QueryTotals
 from dqam.statistics.records import MOST_TRIPS
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 LOOK = Fraction(1, 5)  # of the budget, to see how much there is to measure
 POOR = 400.0  # worth below which it is looked at twice

@@ -16,9 +16,9 @@ from typing import TypeAlias
 import duckdb
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Mask
 from dqam.geometry.trips import Trips
 from dqam.privacy.budget import Unit
 from dqam.sources.values import ids_of, without_nulls
@@ -38,7 +38,7 @@ class Keep:
         """With a new salt, where one is needed."""
         return cls(unit, rng.bytes(16).hex() if unit.name == "person" else "")
 
-    def mask(self, persons: Ids, trips: Ids = None) -> NDArray[np.bool_] | None:
+    def mask(self, persons: Ids, trips: Ids = None) -> Mask | None:
         """Which of some trips in memory are kept, by whose they are and their ids; None for all."""
         if self.unit.name == "trip":
             return None

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import overload
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.regions import Partition
 from dqam.geometry.walks import Walks
@@ -114,7 +113,7 @@ class Curator:
         """Whether the answers may be published."""
         return self._noise.private
 
-    def measure(self, statistic: Statistic, budget: Budget, epsilon: Number | None = None) -> NDArray[np.int64]:
+    def measure(self, statistic: Statistic, budget: Budget, epsilon: Number | None = None) -> Integers:
         """The statistic plus discrete Laplace noise of scale sensitivity / epsilon; all of `budget` if not said."""
         self._check(statistic, STATISTICS)
         sensitivity = operator.index(statistic.sensitivity) * self.unit.max_trips
@@ -132,11 +131,11 @@ class Curator:
     def partition(self, tree: PrivTree, budget: Budget, epsilon: Number | None = None) -> Partition: ...
 
     @overload
-    def partition(self, tree: L1Buckets, budget: Budget, epsilon: Number | None = None) -> NDArray[np.int64]: ...
+    def partition(self, tree: L1Buckets, budget: Budget, epsilon: Number | None = None) -> Integers: ...
 
     def partition(
         self, tree: PrivTree | L1Buckets, budget: Budget, epsilon: Number | None = None
-    ) -> Partition | NDArray[np.int64]:
+    ) -> Partition | Integers:
         """A tree's leaves, or where buckets begin; the proofs are in `dqam.statistics.privtree` and `.buckets`.
 
         Where noise of several scales is drawn, the ledger has the widest.

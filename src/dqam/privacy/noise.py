@@ -12,11 +12,9 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
-
-Integers = NDArray[np.int64]
+from dqam.geometry.arrays import Integers
 
 
 class Noise(Protocol):

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Integers
 from dqam.privacy.contribution import _base
 
 K = 16_384  # hashes in a sample
@@ -168,7 +169,7 @@ def _smallest(known: Hashes, new: Hashes) -> Hashes:
     return found[np.append(True, found[1:] != found[:-1])[: len(found)]][:K]
 
 
-def _range(numbers: NDArray[np.int64]) -> tuple[int, int]:
+def _range(numbers: Integers) -> tuple[int, int]:
     return (int(numbers.min()), int(numbers.max())) if len(numbers) else NO_NUMBERS
 
 

@@ -23,10 +23,11 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dqam.engines.disk import Disk
 from dqam.errors import InputError, LedgerWarning, LeftOutWarning
+from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid, check_order
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.rectangles import Snapped, random_rectangles, snap
@@ -273,7 +274,7 @@ class Plan:
     epsilon: Fraction
     mechanism: str
     unit: Unit
-    queries: NDArray[np.int64]
+    queries: Integers
     queries_in_words: str
     gap: Gap | None
     title: str

@@ -14,6 +14,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
+from dqam.geometry.arrays import Floats
 from dqam.geometry.grid import Grid, is_degrees, parse_crs
 from dqam.geometry.lattice import Lattice
 from dqam.geometry.rectangles import Snapped
@@ -80,7 +81,7 @@ def png(indices: NDArray[np.uint8], palette: NDArray[np.uint8]) -> bytes:
     )
 
 
-def _range(counts: NDArray[np.float64]) -> tuple[float, float]:
+def _range(counts: Floats) -> tuple[float, float]:
     """What the darkest and the brightest colour stand for: one decade at least, and nothing below one trip if there
     are enough."""
     high = float(counts.max())
@@ -90,7 +91,7 @@ def _range(counts: NDArray[np.float64]) -> tuple[float, float]:
     return min(least, high / 10), high
 
 
-def _picture(counts: NDArray[np.float64], low: float, high: float) -> str:
+def _picture(counts: Floats, low: float, high: float) -> str:
     """The counts, rows from the south, as the address of a picture with north at the top."""
     level = np.log(np.clip(counts, low, high) / low) / math.log(high / low)
     indices = np.where(counts > 0, 1 + np.rint(254 * level), 0).astype(np.uint8)
@@ -117,7 +118,7 @@ def _labels(grid: Grid) -> list[str]:
     return [f"{side:,.{digits}f} {plain(unit)}" for side in grid.bounds]
 
 
-def _described(values: NDArray[np.float64], places: Snapped, grid: Grid, place: str) -> str:
+def _described(values: Floats, places: Snapped, grid: Grid, place: str) -> str:
     """The picture for who cannot see it."""
     best = int(np.argmax(values))
     west, south, east, north = places.cells[best]

@@ -13,9 +13,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     import geopandas
     import xarray
 
-Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.9
 FINEST = 10**400  # denominator that epsilons may add up to

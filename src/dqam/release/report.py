@@ -15,8 +15,8 @@ from string import Template
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid, is_degrees
 from dqam.geometry.rectangles import Snapped, random_rectangles, snap
 from dqam.mechanisms import MECHANISMS
@@ -47,8 +47,6 @@ TRIALS = (  # docs/mechanisms.md
     f"They were set by trials with trips of several cities, where 84 to 98 of 100 intervals of {SURE} held the true "
     "count; of large rectangles on maps of 100,000 trips or more as few as 65 did."
 )
-
-Lines = NDArray[np.int64]  # of the grid: west, south, east, north
 
 
 def report(release: Release) -> str:
@@ -131,7 +129,7 @@ def _interval(answer: Answer) -> str:
     return f"{trips(answer.low)} to {trips(answer.high)}"
 
 
-def _ask(release: Release, lines: Lines) -> Answer:
+def _ask(release: Release, lines: Integers) -> Answer:
     return release.counts(Snapped.of(lines[None, :], release.grid))[0]
 
 
@@ -208,7 +206,7 @@ def _bars(bars: Sequence[tuple[str, float]]) -> str:
     )
 
 
-def _examples(grid: Grid) -> dict[str, Lines]:
+def _examples(grid: Grid) -> dict[str, Integers]:
     """Some rectangles by name; a grid of one row or column has no quarters."""
     rows, columns = grid.shape
     x, y = columns // 2, rows // 2
@@ -226,7 +224,7 @@ def _examples(grid: Grid) -> dict[str, Lines]:
     return {name: np.array(lines) for name, lines in named.items() if lines[0] < lines[2] and lines[1] < lines[3]}
 
 
-def _answers(release: Release, examples: dict[str, Lines]) -> str:
+def _answers(release: Release, examples: dict[str, Integers]) -> str:
     grid, rows = release.grid, []
     for name, lines in examples.items():
         answer = _ask(release, lines)
@@ -240,7 +238,7 @@ def _answers(release: Release, examples: dict[str, Lines]) -> str:
     )
 
 
-def _icon(lines: Lines, grid: Grid) -> str:
+def _icon(lines: Integers, grid: Grid) -> str:
     """Where a rectangle is, very small."""
     west, south, east, north = (
         20 * float(line) / cells for line, cells in zip(lines, (grid.columns, grid.rows) * 2, strict=True)
@@ -252,7 +250,7 @@ def _icon(lines: Lines, grid: Grid) -> str:
     )
 
 
-def _short(lines: Lines, grid: Grid) -> list[str]:
+def _short(lines: Integers, grid: Grid) -> list[str]:
     """The sides of a rectangle of cells, drawn in to as few decimals as are answered with the same cells."""
     low, high = np.split(Snapped.of(lines[None, :], grid).bounds[0], 2)
     for digits in range(12):
@@ -270,7 +268,7 @@ def _short(lines: Lines, grid: Grid) -> list[str]:
 # asking and citing
 
 
-def _cell(release: Release, lines: Lines) -> dict[str, str]:
+def _cell(release: Release, lines: Integers) -> dict[str, str]:
     """How xarray is asked for the cell in the middle of a rectangle, and what it says."""
     grid = release.grid
     column, row = int(lines[0] + lines[2]) // 2, int(lines[1] + lines[3]) // 2

@@ -10,7 +10,8 @@ from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dqam.geometry.arrays import Integers
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -23,7 +24,7 @@ def cores() -> int:
     return max(1, min(available, int(wanted))) if wanted.isdecimal() else available
 
 
-def spans(weights: NDArray[np.int64], parts: int) -> list[tuple[int, int]]:
+def spans(weights: Integers, parts: int) -> list[tuple[int, int]]:
     """At most `parts` spans of items with about equal weight; `weights` are cumulative, starting with 0.
 
     >>> spans(np.array([0, 1, 2, 10, 11]), 2)

@@ -15,12 +15,9 @@ import shapely
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Integers, Mask
 from dqam.geometry.grid import DEGREES, parse_crs
 from dqam.sources.values import brief, is_text, numbers, plain
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 _MISSING, _POINT, _LINE = -1, 0, 1
 _WKB_POINT = 21  # bytes: order, type, x, y
@@ -101,7 +98,7 @@ def points(array: pa.Array, name: str) -> tuple[Floats, Floats, Mask]:
     return shapely.get_x(shapes), shapely.get_y(shapes), bad
 
 
-def lines(array: pa.Array, name: str, points: bool) -> tuple[Floats, Floats, Ints, Mask]:
+def lines(array: pa.Array, name: str, points: bool) -> tuple[Floats, Floats, Integers, Mask]:
     """x and y of a column of LineStrings (with `points`, of points too); the number of points in each row, 0 where
     there are none; and which rows are something else."""
     array = plain(array)

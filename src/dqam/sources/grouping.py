@@ -12,16 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 from numba import njit
-from numpy.typing import NDArray
 
+from dqam.geometry.arrays import Floats, Integers
 from dqam.runtime.threads import ahead, cores, each_span, spans
 
 BUCKET = 1 << 15  # rows, about
 MOST_BUCKETS = 1 << 10
 SHORT = 64  # rows of a trip that insertion sorts
 
-Ints = NDArray[np.int64]
-Columns = tuple[Ints, Ints, Ints, NDArray[np.float64], NDArray[np.float64]]  # two keys, time, x and y
+Columns = tuple[Integers, Integers, Integers, Floats, Floats]  # two keys, time, x and y
 
 
 def grouped(parts: Sequence[pa.RecordBatch], batch: int) -> Iterator[pa.RecordBatch]:

@@ -21,20 +21,18 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Integers, Mask
 from dqam.geometry.trips import Trips
 from dqam.sources import geometry_column
 from dqam.sources.columns import Columns, require_keys
 from dqam.sources.grouping import grouped
 from dqam.sources.tables import Skip, Table, ignored, translated
-from dqam.sources.validation import BAD_POINTS, BAD_SHAPES, LEAVE_OUT, NO_ID, NO_TIME, Intake, Mask
+from dqam.sources.validation import BAD_POINTS, BAD_SHAPES, LEAVE_OUT, NO_ID, NO_TIME, Intake
 from dqam.sources.values import brief, has_zone, ids_of, is_text, moments, numbers, with_nulls, without_nulls
 
 _HELD_BATCHES = 8  # so many batches may wait for proof that their trips are complete
 _IN_MEMORY = 1 << 25  # rows; beyond that DuckDB sorts them
 _SORT_MEMORY = "2GB"  # and beyond that on disk
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def read_points(table: Table, columns: Columns, intake: Intake, batch: int) -> Iterator[Trips]:
@@ -184,7 +182,7 @@ def _adjacent(
 
 
 @njit(nogil=True, cache=True)
-def _falls(leading: Ints, final: Ints) -> bool:
+def _falls(leading: Integers, final: Integers) -> bool:
     """Whether a pair (leading, final) is below the one before it."""
     falls = 0
     for i in range(1, len(leading)):
@@ -291,7 +289,7 @@ def gather(parts: Iterable[pa.RecordBatch], has_person: bool, crs: str) -> Itera
         yield _as_trips(tail, np.zeros(1, np.int64), key_count, has_person, crs)
 
 
-def _as_trips(parts: Sequence[pa.RecordBatch], starts: Ints, key_count: int, has_person: bool, crs: str) -> Trips:
+def _as_trips(parts: Sequence[pa.RecordBatch], starts: Integers, key_count: int, has_person: bool, crs: str) -> Trips:
     """The trips that begin at `starts` of the first part; where there are more parts, it is one trip."""
     first = parts[0]
     x, y, time = (
@@ -315,7 +313,7 @@ def _joined(columns: Sequence[pa.Array]) -> NDArray[Any] | None:
 
 
 @njit(nogil=True, cache=True)
-def _is_ordered(time: Ints, offsets: Ints) -> bool:
+def _is_ordered(time: Integers, offsets: Integers) -> bool:
     """Whether time never falls within a trip."""
     falls = 0
     for i in range(1, len(time)):
@@ -325,7 +323,7 @@ def _is_ordered(time: Ints, offsets: Ints) -> bool:
     return falls == 0
 
 
-def _run_starts(keys: Sequence[pa.Array]) -> Ints:
+def _run_starts(keys: Sequence[pa.Array]) -> Integers:
     """Where a row's keys differ from those of the row before, and 0."""
     if all(pt.is_int64(key.type) for key in keys):
         return _integer_run_starts(keys[0].to_numpy(), keys[-1].to_numpy())
@@ -335,7 +333,7 @@ def _run_starts(keys: Sequence[pa.Array]) -> Ints:
 
 
 @njit(nogil=True, cache=True)
-def _integer_run_starts(leading: Ints, final: Ints) -> Ints:
+def _integer_run_starts(leading: Integers, final: Integers) -> Integers:
     # A place is written for every row, and kept if a run starts there: so there is no branch to predict,
     # and of the room for all rows only the part that is filled takes memory.
     starts = np.empty(len(leading) + 1, np.int64)

@@ -20,11 +20,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Integers, Mask
 from dqam.geometry.trips import Trips, offsets_of
 from dqam.runtime.threads import cores
 from dqam.sources.columns import Columns
 from dqam.sources.tables import Table
-from dqam.sources.validation import BAD_SHAPES, LEAVE_OUT, Intake, Mask
+from dqam.sources.validation import BAD_SHAPES, LEAVE_OUT, Intake
 from dqam.sources.values import brief, cast_each, ids_of, moments, plain
 
 SECONDS_BETWEEN_POINTS = 15
@@ -32,9 +33,6 @@ _CHUNK = 4096  # rows that a thread parses at a time
 _SHORTEST_POINT = 5  # bytes: [0,0]
 _POWERS = 10.0 ** np.arange(23)
 _UNREAD = -1
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def read_polylines(table: Table, columns: Columns, intake: Intake, batch: int) -> Iterator[Trips]:
@@ -84,7 +82,7 @@ def _no_list(polylines: pa.Array, i: int) -> str:
     return f"has the polyline {brief(polylines[i])}, which is not a list of [lon, lat]; repair the row, {LEAVE_OUT}"
 
 
-def parse(polylines: pa.Array, name: str) -> tuple[Floats, Floats, Ints, Mask]:
+def parse(polylines: pa.Array, name: str) -> tuple[Floats, Floats, Integers, Mask]:
     """x and y of JSON lists of [x, y], the number of points in each list (0 for null), and which are not such lists.
 
     >>> x, y, lengths, bad = parse(pa.array(["[[1,2.5],[3,4]]", "[]", "[["]), "demo")
@@ -133,7 +131,7 @@ def _by_json(text: str) -> Floats | None:
 
 
 @njit(nogil=True, cache=True)
-def _ticks(start: Ints, offsets: Ints, step: int) -> Ints:
+def _ticks(start: Integers, offsets: Integers, step: int) -> Integers:
     time = np.empty(offsets[-1], np.int64)
     for trip in range(len(start)):
         for i in range(offsets[trip], offsets[trip + 1]):
@@ -185,7 +183,7 @@ def _number(data: NDArray[np.uint8], at: int, end: int) -> tuple[float, int]:
 
 
 @njit(nogil=True, cache=True)
-def _parse(data: NDArray[np.uint8], offsets: Ints, x: Floats, y: Floats, lengths: Ints) -> int:
+def _parse(data: NDArray[np.uint8], offsets: Integers, x: Floats, y: Floats, lengths: Integers) -> int:
     """Fill x, y and lengths (-1 for rows that are not understood); gives the number of points."""
     points = 0
     for row in range(len(offsets) - 1):

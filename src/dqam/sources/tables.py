@@ -26,10 +26,10 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet
 import pyarrow.types as pt
-from numpy.typing import NDArray
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Integers
 from dqam.runtime.threads import ahead
 from dqam.sources.geometry_column import declared_crs, primary_column
 from dqam.sources.values import cast_each
@@ -75,7 +75,7 @@ class Floors:
     def __init__(self, rows: Sequence[int], smallest: Sequence[int]) -> None:
         self._ends = np.cumsum(rows)
         lowest = np.array([*smallest, np.iinfo(np.int64).max], np.int64)
-        self._lowest: NDArray[np.int64] = np.minimum.accumulate(lowest[::-1])[::-1]
+        self._lowest: Integers = np.minimum.accumulate(lowest[::-1])[::-1]
 
     def after(self, row: int) -> int:
         """A value that no row after the first `row` rows is below; a group read in part counts as to come."""

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Integers, Mask
 from dqam.geometry.grid import is_degrees
 from dqam.geometry.trips import Trips
 from dqam.sources.tables import Skip
@@ -24,10 +24,6 @@ NO_ID = "rows without a usable id"
 NO_TIME = "points without a time"
 LEAVE_OUT = "or leave such rows out with on_error='drop' (--on-error drop)"
 EMPTY_TRIPS = "trips without points"
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 @njit(nogil=True, cache=True)
@@ -95,7 +91,7 @@ class Intake:
         return (second, first) if self.swap_axes else (first, second)
 
     def keep(
-        self, x: Floats, y: Floats, first_row: int, offsets: Ints | None = None, among: Mask | None = None
+        self, x: Floats, y: Floats, first_row: int, offsets: Integers | None = None, among: Mask | None = None
     ) -> Mask | None:
         """Which points may stay; None if all may. A row of the source is a point, or a trip if there are offsets.
 

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Mask
 
 FARTHEST = 1e11  # seconds from 1970
 LONGEST = 1_000  # bytes of an id
@@ -96,7 +96,7 @@ def with_nulls(ids: pa.Array) -> pa.Array:
     return pc.if_else(missing, pa.scalar(None, ids.type), ids) if pc.any(missing).as_py() else ids
 
 
-def numbers(array: pa.Array, name: str, what: str) -> NDArray[np.float64]:
+def numbers(array: pa.Array, name: str, what: str) -> Floats:
     """float64[n], without a copy where possible; NaN where there is no number."""
     array = plain(array)
     if is_text(array.type):
@@ -128,7 +128,7 @@ def moments(array: pa.Array, name: str, first_row: int) -> pa.Array:
     )
 
 
-def has_zone(array: pa.Array) -> NDArray[np.bool_]:
+def has_zone(array: pa.Array) -> Mask:
     """Which times state their time zone; times in seconds count as if they did."""
     array = plain(array)
     if is_text(array.type):

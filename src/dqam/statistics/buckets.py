@@ -43,14 +43,12 @@ from fractions import Fraction
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid
 from dqam.privacy.noise import Noise
 from dqam.statistics.records import MASS, AnyRecords
-
-Integers = NDArray[np.int64]
 
 MOST_CELLS = 2**22
 

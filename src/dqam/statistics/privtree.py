@@ -44,15 +44,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
 from dqam.geometry.regions import Partition, children, node_bounds, quadtree_depth
 from dqam.privacy.noise import Noise
 from dqam.statistics.records import MASS, MOST_TRIPS, AnyRecords
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

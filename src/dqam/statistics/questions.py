@@ -27,14 +27,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.lattice import Lattice
 from dqam.geometry.rectangles import check_rectangles
 from dqam.geometry.regions import Partition, coverage, frozen
 from dqam.privacy.noise import LARGEST
 from dqam.statistics.records import MASS, MOST_TRIPS, SHADOW, AnyRecords
-
-Integers = NDArray[np.int64]
 
 FLUX = 2**16  # of a crossing
 MOST_CAP = LARGEST // (MOST_TRIPS * max(FLUX, SHADOW))  # 2^15, on crossings and shadows, so that sums fit 64 bits
@@ -379,7 +378,7 @@ class QueryErrors(_OnRectangles):
     """
 
     rectangles: Integers
-    estimates: NDArray[np.float64]
+    estimates: Floats
     name: str = field(default="query errors", init=False)
     sensitivity: int = field(default=1, init=False)
 

@@ -18,6 +18,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Integers, Mask
 from dqam.geometry.counting import count_distinct
 from dqam.geometry.grid import Grid
 from dqam.geometry.lattice import Lattice
@@ -30,7 +31,6 @@ from dqam.statistics.shadows import UNIT, Shadows, cast
 if TYPE_CHECKING:
     from dqam.privacy.sketch import Sketch
 
-Integers = NDArray[np.int64]
 
 MASS = 2**30 - 2**24  # of a trip, spread over its visits; see `UniformityCosts` for what the difference is for
 MOST_TRIPS = 2**31  # on the grid, so that sums fit 64 bits; see `dqam.statistics.questions`
@@ -79,7 +79,7 @@ class Records:
     unit     whose trips `keep` limits; None where it has not been limited for any
     """
 
-    def __init__(self, walks: AnyWalks, keep: NDArray[np.bool_] | None = None, unit: Unit | None = None) -> None:
+    def __init__(self, walks: AnyWalks, keep: Mask | None = None, unit: Unit | None = None) -> None:
         if len(walks) > MOST_TRIPS:
             raise InputError(f"At most {MOST_TRIPS:,} trips can be asked at once; split the data set.")
         self.walks = walks

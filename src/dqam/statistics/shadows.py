@@ -27,7 +27,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dqam.geometry.lattice import Integers, Lattice, nearest_line
+from dqam.geometry.arrays import Integers
+from dqam.geometry.lattice import Lattice, nearest_line
 from dqam.geometry.walks import AnyWalks
 from dqam.runtime.simd import LANES, filled, inverse_root, least, load, store
 from dqam.runtime.threads import cores, each_span, spans
@@ -47,7 +48,7 @@ class Shadows(NamedTuple):
     values   int32: how much of it
     """
 
-    offsets: NDArray[np.int64]
+    offsets: Integers
     slots: NDArray[np.int32]
     values: NDArray[np.int32]
 
