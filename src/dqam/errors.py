@@ -13,3 +13,7 @@ class LeftOutWarning(UserWarning):
 
 class LedgerWarning(UserWarning):
     """A ledger, or a data set in it, is new; this may be a mistake that gives trips a second budget."""
+
+
+class BudgetError(InputError):
+    """More was asked than is left. Commands exit with code 3."""

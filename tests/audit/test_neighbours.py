@@ -11,13 +11,13 @@ from dqam.audit import neighbours
 from dqam.audit.hostile import FORMATS, STAR, Row, star
 from dqam.audit.neighbours import QUESTIONS, Count, Pair, Prompted, exceeded, run_pairs, told
 from dqam.engines import spark as engine
-from dqam.privacy.budget import Unit
 from dqam.privacy.contribution import Keep
 from dqam.privacy.curator import TREES, Curator
 from dqam.sources import grouping, points, tables
 from dqam.sources.validation import Intake
 from dqam.statistics.questions import SCORES, STATISTICS, TripCount, UniformityCosts
 from dqam.statistics.records import Records
+from dqam.values.guarantee import Unit
 from tests.commands import run
 
 CASES = [(name, by) for name, form in FORMATS.items() for by in form.engines if by != "spark"]

@@ -26,13 +26,14 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.lattice import Lattice
 from dqam.geometry.trips import Trips
 from dqam.mechanisms import MECHANISMS
-from dqam.privacy.budget import Budget, Unit
+from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import Keep
 from dqam.privacy.curator import Curator
 from dqam.privacy.ledger import Ledger
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing.pipeline import Plan, publish, records_of
 from dqam.statistics.records import AnyRecords, Records, Scanned
+from dqam.values.guarantee import Unit
 from tests.commands import run
 
 GRID = Grid.over(cities.BOUNDS, 5)

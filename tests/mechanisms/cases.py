@@ -18,10 +18,11 @@ from dqam.mechanisms.flux import Flux
 from dqam.mechanisms.laplace import Laplace
 from dqam.mechanisms.mwem import Mwem
 from dqam.mechanisms.prish import Prish
-from dqam.privacy.budget import Budget, Number
+from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import Noise, SeededNoise
 from dqam.statistics.records import Records
+from dqam.values.guarantee import Number
 
 PUBLISHABLE = {name: row.make for name, row in MECHANISMS.items() if row.make is not None}
 FORCED: dict[str, Mechanism] = {  # such as work on however little there is

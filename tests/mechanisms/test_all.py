@@ -9,9 +9,10 @@ import pytest
 from dqam.errors import InputError
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.mechanisms import Mechanism
-from dqam.privacy.budget import Budget, Unit
+from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import OpenDPNoise, SeededNoise
+from dqam.values.guarantee import Unit
 from tests.mechanisms.cases import (
     ALL,
     PUBLISHABLE,

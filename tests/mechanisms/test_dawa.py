@@ -20,11 +20,12 @@ from dqam.mechanisms.laplace import Laplace
 from dqam.mechanisms.mwem import CellWeights
 from dqam.mechanisms.rounds import curated, play
 from dqam.mechanisms.uniform import Uniform
-from dqam.privacy.budget import Budget, Unit
+from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.statistics.questions import CellShares
 from dqam.statistics.records import MASS, Records
+from dqam.values.guarantee import Unit
 
 CELLS = 4096
 LINE = Grid((0.0, 0.0, 1.0, 1.0), 1, CELLS)

@@ -25,10 +25,11 @@ from dqam.geometry.histogram import SpatialHistogram, spread_mass
 from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.walks import Walks, walk
 from dqam.mechanisms import MECHANISMS
-from dqam.privacy.budget import Budget, Unit
+from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing.pipeline import Plan
+from dqam.values.guarantee import Unit
 
 STORED = Path(__file__).with_name("fingerprints.json")
 NAMES = [name for name, row in MECHANISMS.items() if row.make]

@@ -29,10 +29,11 @@ from dqam.mechanisms.flux import (
     size_share,
 )
 from dqam.mechanisms.uniform import Size, cover, measure_size, spread_evenly
-from dqam.privacy.budget import Budget, Unit
+from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.statistics.records import SHADOW, Records
+from dqam.values.guarantee import Unit
 from tests.mechanisms.cases import city, parts, run, some_queries, strolls, unit_square
 
 GRID = unit_square(16, 16)

@@ -20,9 +20,10 @@ from dqam.mechanisms.uniform import (
     spread_evenly,
     stretch,
 )
-from dqam.privacy.budget import Budget, Unit
+from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
+from dqam.values.guarantee import Unit
 from tests.mechanisms.cases import city, parts, run, some_queries, strolls, unit_square
 
 sides = st.integers(1, 8)

@@ -11,9 +11,10 @@ from dqam.mechanisms.mwem import CellWeights, Mwem, _answer
 from dqam.mechanisms.prish import FacesAndEdges, Prish, scaled_to
 from dqam.mechanisms.rounds import Oracle, curated, measure_crossings, play, rounds_for
 from dqam.mechanisms.uniform import lift, stretch
-from dqam.privacy.budget import Budget, Unit
+from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
+from dqam.values.guarantee import Unit
 from tests.mechanisms.cases import city, excess, parts, run, some_queries, strolls, unit_square
 
 sides = st.integers(1, 8)

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dqam.errors import InputError
-from dqam.privacy.budget import Budget, BudgetError, Unit, parse_epsilon
+from dqam.errors import BudgetError, InputError
+from dqam.privacy.budget import Budget
+from dqam.values.guarantee import Unit, parse_epsilon
 
 
 def test_floats_are_read_as_written() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 import dqam
 from dqam.errors import InputError
-from dqam.privacy.budget import Unit
 from dqam.privacy.contribution import Keep
+from dqam.values.guarantee import Unit
 
 PERSONS = pa.array(["a", "b", "a", "a", "b", "c", "a"])
 TRIPS = pa.array(["1", "2", "3", "4", "5", "6", "7"])

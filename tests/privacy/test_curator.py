@@ -7,19 +7,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dqam.errors import InputError
+from dqam.errors import BudgetError, InputError
 from dqam.geometry.grid import Grid
 from dqam.geometry.regions import Partition
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Walks, walk
-from dqam.privacy.budget import Budget, BudgetError, Unit
+from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import Keep
-from dqam.privacy.curator import Curator, Entry
+from dqam.privacy.curator import Curator
 from dqam.privacy.noise import OpenDPNoise, SeededNoise
 from dqam.statistics.buckets import L1Buckets
 from dqam.statistics.privtree import PrivTree
 from dqam.statistics.questions import Flux, LengthQuantile, TripCount
 from dqam.statistics.records import MASS, Records
+from dqam.values.guarantee import LedgerEntry, Unit
 
 GRID = Grid((0.0, 0.0, 4.0, 4.0), 4, 4)
 
@@ -151,9 +152,9 @@ def test_the_ledger_tells_all() -> None:
     curator.partition(PrivTree(), tree)
     curator.select(LengthQuantile(np.array([1, 2]), Fraction(9, 10)), length)
     assert curator.ledger == (
-        Entry("measure", "number of trips", 3, Fraction(1, 4), Fraction(12)),
-        Entry("partition", "privtree", 3 * MASS, Fraction(1, 2), Fraction(14 * MASS)),
-        Entry("select", "walk length quantile", 27, Fraction(1, 4), Fraction(2 * 27 * 4)),
+        LedgerEntry("measure", "number of trips", 3, Fraction(1, 4), Fraction(12)),
+        LedgerEntry("partition", "privtree", 3 * MASS, Fraction(1, 2), Fraction(14 * MASS)),
+        LedgerEntry("select", "walk length quantile", 27, Fraction(1, 4), Fraction(2 * 27 * 4)),
     )
     assert curator.spent == 1
     with pytest.raises(AttributeError):

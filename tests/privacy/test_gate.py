@@ -26,6 +26,7 @@ ROOMS: dict[str, set[str] | None] = {
     "dqam.geometry.grid": {"Grid"},
     "dqam.geometry.histogram": {"SpatialHistogram"},
     "dqam.privacy.budget": None,
+    "dqam.values.guarantee": None,
     "dqam.privacy.curator": {"Curator"},
     "dqam.statistics.buckets": {"L1Buckets", "MOST_CELLS"},
     "dqam.geometry.hilbert": {"hilbert_order"},

@@ -29,11 +29,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event
 
-from dqam.errors import InputError
+from dqam.errors import BudgetError, InputError
 from dqam.privacy import ledger as module
-from dqam.privacy.budget import BudgetError, Unit, parse_epsilon
 from dqam.privacy.ledger import Account, Ledger, SameTripsError, canonical, spell
 from dqam.privacy.sketch import Sketch, sketch_of
+from dqam.values.guarantee import Unit, parse_epsilon
 from tests.commands import run
 
 TRIP = Unit.trip()

@@ -19,14 +19,14 @@ import shapely
 
 import dqam
 from dqam import cities, cli, publishing
-from dqam.errors import InputError, LedgerWarning, LeftOutWarning
+from dqam.errors import BudgetError, InputError, LedgerWarning, LeftOutWarning
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
 from dqam.mechanisms import MECHANISMS, flux
 from dqam.mechanisms.uniform import EmptyMapError, measure_size
-from dqam.privacy.budget import Budget, BudgetError
+from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import Keep
 from dqam.privacy.curator import Curator
 from dqam.privacy.ledger import Ledger

@@ -10,17 +10,18 @@ import pytest
 
 import dqam
 from dqam import cities
-from dqam.errors import InputError
+from dqam.errors import BudgetError, InputError
 from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
 from dqam.mechanisms import MECHANISMS
-from dqam.privacy.budget import Budget, BudgetError, Unit
+from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.ledger import Ledger
 from dqam.privacy.noise import OpenDPNoise
 from dqam.publishing import pipeline as publishing
 from dqam.publishing.pipeline import Plan, data_set_name, publish
+from dqam.values.guarantee import Unit
 
 GRID = Grid.over(cities.BOUNDS, 4)
 (TRIPS,) = cities.city_trips(2_000, 0)

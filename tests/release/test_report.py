@@ -22,12 +22,11 @@ from dqam.cities import BOUNDS
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.rectangles import Snapped, random_rectangles
-from dqam.privacy.budget import Unit
-from dqam.privacy.curator import Entry
 from dqam.release.picture import png
 from dqam.release.promise import QUESTIONS, posterior
 from dqam.release.release import Provenance, Release
 from dqam.release.report import report
+from dqam.values.guarantee import LedgerEntry, Unit
 from tests.release.cases import HERE, as_if_private, seeded, strolls
 
 HOSTILE = '<script>alert("1")</script> & $title ${x} \\ {50 %} \ud800'
@@ -380,7 +379,7 @@ def test_words_of_the_release_are_escaped(release: Release) -> None:
         "mechanism": bad,
         "parameters": {bad: bad, "none": None},
         "versions": {bad: bad, "dqam": bad},
-        "ledger": (Entry(bad, bad, 1, release.provenance.epsilon, entry.scale),),
+        "ledger": (LedgerEntry(bad, bad, 1, release.provenance.epsilon, entry.scale),),
     }
     for private in (True, False):
         html = report(changed(release, **facts, private=private))

@@ -13,12 +13,13 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.hilbert import hilbert_order
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
-from dqam.privacy.budget import Budget, Unit
+from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.statistics.buckets import MOST_CELLS, L1Buckets, interval_costs, least_partition
 from dqam.statistics.questions import CellShares
 from dqam.statistics.records import MASS, Records
+from dqam.values.guarantee import Unit
 from tests.statistics.test_statistics import BASES, GRID, LONG, SINGLE, TRIPS, records
 
 Interval = tuple[int, int]

@@ -16,7 +16,6 @@ from dqam.geometry.regions import Partition
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
 from dqam.mechanisms.flux import ENDPOINT_WEIGHT
-from dqam.privacy.budget import MOST_OF_A_PERSON, Unit
 from dqam.privacy.noise import LARGEST, WIDEST, OpenDPNoise, SeededNoise, prepare
 from dqam.statistics.buckets import L1Buckets, interval_costs, least_partition
 from dqam.statistics.privtree import PrivTree
@@ -44,6 +43,7 @@ from dqam.statistics.questions import (
 from dqam.statistics.records import MASS, MOST_TRIPS, SHADOW, Records, _add_flux, _add_shadows, _add_shares, _excesses
 from dqam.statistics.shadows import LARGEST as LARGEST_NUMBER
 from dqam.statistics.shadows import MOST_VISITS
+from dqam.values.guarantee import MOST_OF_A_PERSON, Unit
 
 SIDE = 6
 GRID = Grid((0.0, 0.0, float(SIDE), float(SIDE)), SIDE, SIDE)

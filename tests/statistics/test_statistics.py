@@ -13,7 +13,7 @@ from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.regions import Partition
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Gap, walk
-from dqam.privacy.budget import Budget, Unit
+from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import Keep
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
@@ -36,6 +36,7 @@ from dqam.statistics.questions import (
     UniformityCosts,
 )
 from dqam.statistics.records import MASS, Records
+from dqam.values.guarantee import Unit
 
 GRID = Grid((0.0, 0.0, 3.0, 3.0), 3, 3)
 ROWS = Partition(3, 3, np.array([[0, 0, 3, 1], [0, 1, 2, 3], [2, 1, 3, 3]]))

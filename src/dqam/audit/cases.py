@@ -34,7 +34,7 @@ from dqam.mechanisms.mwem import Mwem
 from dqam.mechanisms.prish import Prish
 from dqam.mechanisms.quadtree import grow_quadtree
 from dqam.mechanisms.uniform import Uniform
-from dqam.privacy.budget import Budget, Number, Unit
+from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import Keep
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import Noise, SeededNoise
@@ -58,6 +58,7 @@ from dqam.statistics.questions import (
     UniformityCosts,
 )
 from dqam.statistics.records import MASS, SHADOW, Records
+from dqam.values.guarantee import Number, Unit
 
 QUARTERS = Partition(8, 8, np.array([[0, 0, 4, 4], [4, 0, 8, 4], [0, 4, 4, 8], [4, 4, 8, 8]]))
 RECTANGLES = np.array([[0, 0, 8, 8], [2, 2, 3, 3], [4, 0, 8, 8], [1, 1, 7, 4], [0, 6, 8, 8]])

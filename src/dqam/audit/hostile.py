@@ -30,8 +30,8 @@ import shapely
 
 from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips
-from dqam.privacy.budget import Unit
 from dqam.sources import BATCH
+from dqam.values.guarantee import Unit
 
 GRID = Grid((10.0, 50.0, 10.96, 50.64), 8, 12)
 GRIDS = (GRID, Grid((571_000.0, 5_538_000.0, 640_000.0, 5_612_000.0), 8, 12, "EPSG:32632"))  # about the same place

@@ -16,8 +16,7 @@ import click
 import dqam
 from dqam.cli import analyst, custodian, demo, exact, generate, research, terminal
 from dqam.cli.terminal import plain, words
-from dqam.errors import InputError
-from dqam.privacy.budget import BudgetError
+from dqam.errors import BudgetError, InputError
 from dqam.runtime import stopping
 
 

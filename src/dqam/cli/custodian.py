@@ -28,8 +28,8 @@ from dqam.cli.terminal import (
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import read_rectangles
-from dqam.privacy.budget import parse_epsilon, spell
 from dqam.runtime.files import writable
+from dqam.values.guarantee import parse_epsilon, spell
 
 if TYPE_CHECKING:
     from dqam.geometry.walks import Gap

@@ -16,8 +16,8 @@ from dqam.audit.figure import draw_audit
 from dqam.cli.options import PATH, seed_option
 from dqam.cli.terminal import answers, json_option, plain, print_json, progress_of, words
 from dqam.errors import InputError
-from dqam.privacy.budget import parse_epsilon
 from dqam.runtime.threads import cores
+from dqam.values.guarantee import parse_epsilon
 
 if TYPE_CHECKING:
     from dqam.audit.cases import Audited

@@ -24,11 +24,12 @@ from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.hilbert import hilbert_order
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.mechanisms.uniform import LOOK, measure_size, spread, spread_evenly
-from dqam.privacy.budget import Budget, parse_epsilon
+from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.statistics.buckets import MOST_CELLS, L1Buckets
 from dqam.statistics.questions import GroupShares
 from dqam.statistics.records import MASS, MOST_TRIPS
+from dqam.values.guarantee import parse_epsilon
 
 SAMPLE = 500  # queries that the shares of levels are chosen for
 STEPS = 32  # shares of a level that are tried

@@ -21,10 +21,11 @@ from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.regions import coverage
-from dqam.privacy.budget import Budget, spell
+from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.statistics.questions import QueryTotals
 from dqam.statistics.records import MOST_TRIPS
+from dqam.values.guarantee import spell
 
 LOOK = Fraction(1, 5)  # of the budget, to see how much there is to measure
 POOR = 400.0  # worth below which it is looked at twice

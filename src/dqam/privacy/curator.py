@@ -9,37 +9,26 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import overload
 
 import pyarrow as pa
 
-from dqam.errors import InputError
+from dqam.errors import BudgetError, InputError
 from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.regions import Partition
 from dqam.geometry.walks import Walks
-from dqam.privacy.budget import Budget, BudgetError, Neighbours, Number, Unit, parse_epsilon
+from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import Keep, unknown
 from dqam.privacy.noise import Noise, check_scale
 from dqam.statistics.buckets import L1Buckets
 from dqam.statistics.privtree import PrivTree
 from dqam.statistics.questions import SCORES, STATISTICS, Question, Scores, Statistic
 from dqam.statistics.records import MASS, AnyRecords, Records
+from dqam.values.guarantee import LedgerEntry, Neighbours, Number, Unit, parse_epsilon
 
 TREES: frozenset[type] = frozenset({PrivTree, L1Buckets})
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One question that was asked of the data."""
-
-    question: str  # measure, select or partition
-    name: str
-    sensitivity: int  # of one unit
-    epsilon: Fraction
-    scale: Fraction  # of the noise
 
 
 class Curator:
@@ -66,7 +55,7 @@ class Curator:
         self._unit = unit or Unit.trip()
         self._budget = budget
         self._noise = noise
-        self._ledger: list[Entry] = []
+        self._ledger: list[LedgerEntry] = []
         self._records = Records(walks) if isinstance(walks, Walks) else walks
         if self.unit.name == "person":
             self._records = self._limited(self._records, persons)
@@ -99,7 +88,7 @@ class Curator:
         return self._records.grid
 
     @property
-    def ledger(self) -> tuple[Entry, ...]:
+    def ledger(self) -> tuple[LedgerEntry, ...]:
         """Every question asked so far."""
         return tuple(self._ledger)
 
@@ -153,7 +142,7 @@ class Curator:
 
     def _charge(
         self, question: str, name: str, sensitivity: int, numerator: Number, budget: Budget, epsilon: Number | None
-    ) -> Entry:
+    ) -> LedgerEntry:
         """Spend and note; nothing has looked at the data before this returns."""
         if budget.root is not self.budget.root:
             raise BudgetError(f"{budget.name} is no part of {self.budget.name}, which pays for this data set.")
@@ -163,6 +152,6 @@ class Curator:
         scale = Fraction(numerator) / asked
         check_scale(scale)
         budget.spend(asked)
-        entry = Entry(question, name, sensitivity, asked, scale)
+        entry = LedgerEntry(question, name, sensitivity, asked, scale)
         self._ledger.append(entry)
         return entry

@@ -48,8 +48,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from dqam.errors import InputError
-from dqam.privacy.budget import BudgetError, Number, Unit, parse_epsilon, spell
+from dqam.errors import BudgetError, InputError
+from dqam.values.guarantee import Number, Unit, parse_epsilon, spell
 
 if TYPE_CHECKING:
     from dqam.privacy.sketch import Sketch

@@ -18,10 +18,11 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import Snapped, random_rectangles
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
-from dqam.privacy.budget import Budget, Unit
-from dqam.privacy.curator import Curator, Entry
+from dqam.privacy.budget import Budget
+from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing.pipeline import Plan
+from dqam.values.guarantee import LedgerEntry, Unit
 
 STAND_INS = 30_000  # at most so many trips are generated
 ASKED = 4_000
@@ -43,7 +44,7 @@ class Forecast:
     """For so many trips: the questions that would be asked, with their eps, and the errors by size of rectangle."""
 
     trips: int
-    ledger: tuple[Entry, ...]
+    ledger: tuple[LedgerEntry, ...]
     errors: tuple[Expected, ...]
 
 

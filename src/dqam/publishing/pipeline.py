@@ -36,7 +36,7 @@ from dqam.mechanisms import Mechanism, make
 from dqam.mechanisms.flux import Flux
 from dqam.mechanisms.uncertainty import Doubt, doubt
 from dqam.mechanisms.uniform import EmptyMapError
-from dqam.privacy.budget import Budget, Number, Unit, parse_epsilon, spell
+from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import Keep, unknown
 from dqam.privacy.curator import Curator
 from dqam.privacy.ledger import Ledger, Spent
@@ -47,6 +47,7 @@ from dqam.runtime import stopping
 from dqam.runtime.progress import Progress, bar, quiet, watching
 from dqam.sources import Source, read
 from dqam.statistics.records import MOST_TRIPS, AnyRecords, Engine, Records, Scanned
+from dqam.values.guarantee import Number, Unit, parse_epsilon, spell
 
 QUERIES = 16_000
 MAX_TRIPS = 10  # of a person, if not said
@@ -102,7 +103,7 @@ def publish(
                private look finds hardly anything
 
     The budget is recorded as spent before noise is drawn, and stays spent whatever happens then. A request for more
-    than is left raises a `dqam.privacy.budget.BudgetError`, and nothing is spent. If the first look finds hardly
+    than is left raises a `dqam.errors.BudgetError`, and nothing is spent. If the first look finds hardly
     anything, an `EmptyMapError` is raised, and only what that look cost is spent. Nothing else in the trips stops a
     publication.
 
@@ -114,7 +115,7 @@ def publish(
     'Differentially private for one trip, epsilon = 1.'
     >>> dqam.publish(trips, grid, epsilon=1, dataset="an example")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    dqam.privacy.budget.BudgetError: ...
+    dqam.errors.BudgetError: ...
     """
     plan = Plan.of(grid, epsilon, mechanism, queries, unit, max_trips, gap, title)
     name = data_set_name(trips) if dataset is None else dataset

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from dqam.privacy.curator import Entry
 from dqam.release.markup import bullets, decimal, number, percent, plain, table
 from dqam.release.release import Provenance, Release
 from dqam.statistics.questions import FLUX
 from dqam.statistics.records import MASS, SHADOW
+from dqam.values.guarantee import LedgerEntry
 
 PRIORS = (0.01, 0.1, 0.5)
 SEVERAL = (2, 5, 10)  # trips of one person
@@ -219,7 +219,7 @@ def budget(provenance: Provenance) -> str:
     )
 
 
-def _question(entry: Entry) -> tuple[str, int]:
+def _question(entry: LedgerEntry) -> tuple[str, int]:
     """What an entry asks, and how many of its units are one."""
     words, parts = QUESTIONS.get(entry.name.partition(",")[0], (entry.name, 1))
     return plain(words), parts

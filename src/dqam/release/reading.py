@@ -24,10 +24,9 @@ from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
 from dqam.mechanisms import MECHANISMS
 from dqam.mechanisms.uncertainty import Doubt
-from dqam.privacy.budget import Neighbours, Unit
-from dqam.privacy.curator import Entry
 from dqam.release.file import SCHEMA, SEAL, SEAL_SIZE
 from dqam.release.release import Provenance, Release, check_crs
+from dqam.values.guarantee import LedgerEntry, Neighbours, Unit
 
 KEYS = frozenset({"schema", "grid", "doubt", *Provenance.__dataclass_fields__})
 TEXTS = ("id", "title", "created", "mechanism", "queries", "gap", "salt")
@@ -136,13 +135,13 @@ def _restored(facts: dict[str, Any], file: h5py.File) -> Release:
     return Release(histogram, provenance, _doubt(facts["doubt"], histogram, file))
 
 
-def _entry(entry: dict[str, Any]) -> Entry:
+def _entry(entry: dict[str, Any]) -> LedgerEntry:
     """A line of the ledger."""
     sensitivity = entry["sensitivity"]
     if type(sensitivity) is not int or not 0 < sensitivity < 2**63:
         raise InputError("an entry of its ledger has no whole sensitivity above 0.")
     epsilon, scale = _fraction(entry["epsilon"]), _fraction(entry["scale"])
-    return Entry(str(entry["question"]), str(entry["name"]), sensitivity, epsilon, scale)
+    return LedgerEntry(str(entry["question"]), str(entry["name"]), sensitivity, epsilon, scale)
 
 
 def _fraction(text: str) -> Fraction:

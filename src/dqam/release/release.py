@@ -22,8 +22,7 @@ from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
 from dqam.geometry.rectangles import Snapped, snap
 from dqam.mechanisms.uncertainty import Doubt
-from dqam.privacy.budget import Neighbours, Unit, spell
-from dqam.privacy.curator import Entry
+from dqam.values.guarantee import LedgerEntry, Neighbours, Unit, spell
 
 if TYPE_CHECKING:
     import geopandas
@@ -101,7 +100,7 @@ class Provenance:
     gap: str
     salt: str
     row_is_trip: bool
-    ledger: tuple[Entry, ...]
+    ledger: tuple[LedgerEntry, ...]
     private: bool
     versions: dict[str, str]
     neighbours: Neighbours = Neighbours.ADD_OR_REMOVE_ONE_UNIT

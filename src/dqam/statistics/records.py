@@ -24,9 +24,9 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.lattice import Lattice
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import AnyWalks, walk
-from dqam.privacy.budget import Unit
 from dqam.runtime.threads import cores, each_span, spans
 from dqam.statistics.shadows import UNIT, Shadows, cast
+from dqam.values.guarantee import Unit
 
 if TYPE_CHECKING:
     from dqam.privacy.sketch import Sketch
