@@ -1,4 +1,4 @@
-"""dqam: publish what trajectories show, as a map that anyone may query, with differential privacy."""
+"""dqam: publish differentially private maps of trajectory data that anyone can query."""
 
 import os as _os
 import tempfile as _tempfile
@@ -12,17 +12,18 @@ if not any(_os.access(_place, _os.W_OK) for _place in (_Path(__file__).parent, _
     _os.environ.setdefault("NUMBA_CACHE_DIR", _tempfile.mkdtemp(prefix="dqam-"))
 
 if _TYPE_CHECKING:
-    from dqam.errors import InputError
+    from dqam.errors import BudgetError, InputError
     from dqam.geometry.grid import Grid
     from dqam.publishing.pipeline import publish
     from dqam.release.reading import open_release as open
     from dqam.release.release import Release
     from dqam.sources import read
 
-__all__ = ["Grid", "InputError", "Release", "open", "publish", "read"]
+__all__ = ["BudgetError", "Grid", "InputError", "Release", "open", "publish", "read"]
 __version__ = "0.1.0"
 
 _HOMES = {
+    "BudgetError": ("dqam.errors", "BudgetError"),
     "Grid": ("dqam.geometry.grid", "Grid"),
     "InputError": ("dqam.errors", "InputError"),
     "Release": ("dqam.release.release", "Release"),
@@ -42,4 +43,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_HOMES]
+    return [*__all__, "__version__"]

@@ -28,7 +28,7 @@ from dqam.mechanisms import MECHANISMS
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.publishing.pipeline import Plan
+from dqam.publishing.plan import Plan
 from dqam.values.guarantee import Unit
 
 STORED = Path(__file__).with_name("fingerprints.json")

@@ -26,14 +26,14 @@ from dqam.geometry.arrays import Integers
 from dqam.geometry.compact_walks import Steps
 from dqam.geometry.grid import Grid
 from dqam.geometry.walks import AnyWalks, Gap, walk
-from dqam.privacy.contribution import Keep
+from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.sketch import NO_TRIPS, Sketch, sketch_sql
 from dqam.runtime import stopping
 from dqam.runtime.progress import EVERY, Progress, Show, quiet
 from dqam.sources import Source, regrouped
 from dqam.sources.points import gather
 from dqam.sources.values import nobody, with_nulls
-from dqam.statistics.records import Wanted, add_up
+from dqam.statistics.aggregate import Aggregate, add_up
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class Disk:
     def __init__(
         self,
         source: Source,
-        keep: Keep,
+        bound: ContributionBound,
         grid: Grid,
         gap: Gap | None = None,
         memory: int = 4 << 30,
@@ -70,8 +70,8 @@ class Disk:
                 f"{source.name} has no time, by which DuckDB would order the points of a trip; name it, --column "
                 "time=NAME, or use the engine 'local' if the rows are in order."
             )
-        self.grid, self.unit = grid, keep.unit
-        self._source, self._keep, self._gap, self._memory, self._progress = source, keep, gap, memory, progress
+        self.grid, self.unit = grid, bound.unit
+        self._source, self._bound, self._gap, self._memory, self._progress = source, bound, gap, memory, progress
         with stopping.later():
             self._temporary = tempfile.TemporaryDirectory(prefix="dqam-", dir=folder)
         self._folder = Path(self._temporary.name)
@@ -86,11 +86,11 @@ class Disk:
         with stopping.later():
             self._temporary.cleanup()
 
-    def add_up(self, wanted: Sequence[Wanted]) -> list[Integers]:
+    def add_up(self, aggregates: Sequence[Aggregate]) -> list[Integers]:
         """One scan."""
         self._scans += 1
         with closing(self._first_scan() if self._steps is None else self._next_scan(self._steps)) as walks:
-            return add_up(walks, wanted, self.grid)
+            return add_up(walks, aggregates, self.grid)
 
     def _first_scan(self) -> Generator[AnyWalks]:
         """All walks, from the points."""
@@ -138,7 +138,7 @@ class Disk:
                 self.sketch = self._run(base, sketched, "Comparing", lambda: max(0.0, base.query_progress()) / 100)
             person, trip = "key0" if "person" in self._source.roles else None, "key1" if "key1" in names else None
             order = ", ".join(name for name in names if name not in ("x", "y"))
-            query = f"SELECT * EXCLUDE (row) FROM ({self._keep.sql('points', person, trip)}) ORDER BY {order}"
+            query = f"SELECT * EXCLUDE (row) FROM ({self._bound.sql('points', person, trip)}) ORDER BY {order}"
             rows, done = base.sql("SELECT count(*) FROM points").fetchall()[0][0], 0
 
             def sort() -> Iterator[pa.RecordBatch]:
@@ -171,7 +171,7 @@ class Disk:
             row = 0
             try:
                 for part in source.points(BATCH // 2):
-                    if self._keep.unit.name == "person":
+                    if self._bound.unit.name == "person":
                         part = part.filter(with_nulls(part.column("key0")).is_valid())
                     yield part.append_column("row", pa.array(np.arange(row, row + part.num_rows, dtype=np.int64)))
                     row += part.num_rows

@@ -37,7 +37,7 @@ from dqam.geometry.compact_walks import Steps
 from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips, offsets_of
 from dqam.geometry.walks import Gap, walk
-from dqam.privacy.contribution import Keep, unknown
+from dqam.privacy.contribution import ContributionBound, unknown_person
 from dqam.privacy.sketch import NO_TRIPS, Sketch, sketch_of
 from dqam.runtime import stopping
 from dqam.runtime.progress import Progress, looking, quiet
@@ -46,7 +46,7 @@ from dqam.sources.columns import Columns
 from dqam.sources.tables import ArrowTable, ParquetTable, open_path
 from dqam.sources.validation import NO_ID
 from dqam.sources.values import LONGEST
-from dqam.statistics.records import Wanted, add_up, together
+from dqam.statistics.aggregate import Aggregate, add_up, combined
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -93,7 +93,7 @@ class Spark:
     def __init__(
         self,
         source: Source,
-        keep: Keep,
+        bound: ContributionBound,
         grid: Grid,
         gap: Gap | None = None,
         parts: int | None = None,
@@ -101,8 +101,8 @@ class Spark:
         sketch_key: str | None = None,
     ) -> None:
         self._sketch_key, self.sketch = sketch_key, None if sketch_key is None else NO_TRIPS
-        self.grid, self.unit, self._progress, self._scans = grid, keep.unit, progress, 0
-        self._source, self._keep, self._gap = source, keep, gap
+        self.grid, self.unit, self._progress, self._scans = grid, bound.unit, progress, 0
+        self._source, self._bound, self._gap = source, bound, gap
         self._whole: DataFrame | None = None  # a row for each part, after the first scan
         self._seen: dict[int, int] | None = None  # a mark of the trips of each part
         with _translated():
@@ -113,7 +113,7 @@ class Spark:
             self._tracker = None if context is None else context.statusTracker()
             cores = context.defaultParallelism if context else int(session.conf.get("spark.sql.shuffle.partitions"))
             self._parts = parts or max(1, min(SPREAD * cores, count // LEAST), count // PART)
-            self._divided = _divided(points, keep, self._parts)
+            self._divided = _divided(points, bound, self._parts)
 
     def __enter__(self) -> Spark:
         return self
@@ -123,7 +123,7 @@ class Spark:
             with suppress(Exception):  # of a cluster that is gone, for one, which is not what has to be told
                 self._whole.unpersist()
 
-    def add_up(self, wanted: Sequence[Wanted]) -> list[Integers]:
+    def add_up(self, aggregates: Sequence[Aggregate]) -> list[Integers]:
         """One scan."""
         self._scans += 1
         grid = self.grid
@@ -131,14 +131,14 @@ class Spark:
         def again(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             _keep_to_cores()
             rows = (row for batch in batches for row in batch.to_pylist())
-            yield _record(_together(_scanned(row, grid, wanted) for row in rows))
+            yield _record(_together(_scanned(row, grid, aggregates) for row in rows))
 
         def added(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield _record(_together(_found(row) for batch in batches for row in batch.to_pylist()))
 
         with _translated(), self._watched():
             if self._whole is None:
-                each = self._whole = self._first_scan(wanted).persist()
+                each = self._whole = self._first_scan(aggregates).persist()
             else:
                 each = self._whole.select("steps", "parts", "marks", "rows", "error").mapInArrow(again, SUMS)
             tree = each.select(*Found._fields).repartition(math.isqrt(self._parts), "parts").mapInArrow(added, SUMS)
@@ -153,12 +153,12 @@ class Spark:
             self.sketch = Sketch.from_bytes(found.sketch)
         if self._scans == 1:
             self._source.note(found.dropped | ({NO_ID: unknown_rows} if unknown_rows else {}))
-        return add_up([], wanted, grid) if found.sums is None else found.sums
+        return add_up([], aggregates, grid) if found.sums is None else found.sums
 
-    def _first_scan(self, wanted: Sequence[Wanted]) -> DataFrame:
+    def _first_scan(self, aggregates: Sequence[Aggregate]) -> DataFrame:
         """What is found in the trips of each part that are kept, read and checked and chosen as on one machine; and
         their steps."""
-        keep, source, grid, gap = self._keep, self._source, self.grid, self._gap
+        bound, source, grid, gap = self._bound, self._source, self.grid, self._gap
         crs, swap_axes, on_error, key = source.crs, source.swap_axes, source.on_error, self._sketch_key
 
         def read_part(rows: pa.Table) -> pa.Table:
@@ -170,10 +170,10 @@ class Spark:
                 columns = Columns(**{role: role for role in table.names})
                 part_of = Source(table, columns, crs, swap_axes, on_error)
                 trips = _settled(part_of.gathered())
-                kept = _only(trips, keep.mask(trips.persons, trips.ids))
+                kept = _only(trips, bound.mask(trips.persons, trips.ids))
                 walks = walk(kept, grid, gap)
-                sums = add_up([walks], wanted, grid)
-                sketch = None if key is None else sketch_of(keep.candidates(trips).summary(), key).to_bytes()
+                sums = add_up([walks], aggregates, grid)
+                sketch = None if key is None else sketch_of(bound.candidates(trips).summary(), key).to_bytes()
                 rows_in = sum(len(each) for each in streams)
                 found = Found([part], [_mark(kept)], sums, rows_in, part_of.dropped, sketch)
                 noted = Steps.of(walks)
@@ -274,7 +274,7 @@ def _points(source: Source) -> tuple[DataFrame, int]:
     return points, int(points.count())
 
 
-def _divided(points: DataFrame, keep: Keep, parts: int) -> DataFrame:
+def _divided(points: DataFrame, bound: ContributionBound, parts: int) -> DataFrame:
     """A row for each part and some points of it. All points of a trip, and of a person who is to be hidden, are in
     one part: ids are normalised here as in `ids_of`, so that no id changes when it is read."""
     from pyspark.sql import functions
@@ -287,9 +287,9 @@ def _divided(points: DataFrame, keep: Keep, parts: int) -> DataFrame:
             plain = (short, "") if kind == "string" else (points[key].cast("bigint"), 2**63 - 1)
             points = points.withColumn(key, functions.nullif(plain[0], functions.lit(plain[1])))
     points = points.where(points[keys[-1]].isNotNull())
-    if keep.unit.name == "person":
+    if bound.unit.name == "person":
         if "person" not in keys:
-            raise unknown("person")
+            raise unknown_person()
         points, keys = points.where(points["person"].isNotNull()), ["person"]
 
     def divide(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -393,12 +393,12 @@ def _found(row: dict[str, Any]) -> Found:
     return Found(row["parts"], row["marks"], sums, row["rows"], dict(row["dropped"]), row["sketch"], row["error"])
 
 
-def _scanned(row: dict[str, Any], grid: Grid, wanted: Sequence[Wanted]) -> Found:
+def _scanned(row: dict[str, Any], grid: Grid, aggregates: Sequence[Aggregate]) -> Found:
     """What another scan finds in a part, by its row of the first."""
     sums = None
     if row["steps"] is not None:
         with np.load(io.BytesIO(row["steps"])) as arrays:
-            sums = add_up([Steps(grid, *(arrays[name] for name in Steps.ARRAYS))], wanted, grid)
+            sums = add_up([Steps(grid, *(arrays[name] for name in Steps.ARRAYS))], aggregates, grid)
     return Found(row["parts"], row["marks"], sums, row["rows"], {}, None, row["error"])
 
 
@@ -408,7 +408,7 @@ def _together(some: Iterable[Found]) -> Found:
     dropped, sketches = Counter[str](), list[Sketch]()
     for found in some:
         parts, marks, rows = parts + found.parts, marks + found.marks, rows + found.rows
-        sums = sums if found.sums is None else together(sums, found.sums)
+        sums = sums if found.sums is None else combined(sums, found.sums)
         dropped.update(found.dropped)
         sketches += [] if found.sketch is None else [Sketch.from_bytes(found.sketch)]
         error = error or found.error

@@ -23,9 +23,9 @@ from dqam.mechanisms.dqam import meets
 from dqam.mechanisms.mwem import CellWeights
 from dqam.mechanisms.prish import FacesAndEdges
 from dqam.mechanisms.rounds import Oracle, play
-from dqam.mechanisms.uniform import lift, scaled_to, stretch
-from dqam.statistics.questions import region_costs
-from dqam.statistics.records import MASS
+from dqam.mechanisms.spreading import lift, scaled_to, stretch
+from dqam.statistics import MASS
+from dqam.statistics.uniformity import region_costs
 
 Result = tuple[Floats, SpatialHistogram | None]
 

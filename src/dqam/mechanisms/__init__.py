@@ -1,42 +1,45 @@
 """How trips become a histogram that may be published: one mechanism a module, and the table of them all.
 
-A mechanism has its parameters in the constructor and asks a curator in the call:
-`synthesize(curator, queries, budget) -> SpatialHistogram`. It never sees a trip.
+A mechanism has its parameters in the constructor and asks a curator in the call, `synthesize(curator, queries, budget)`
+(see `dqam.mechanisms.mechanism`). It never sees a trip.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from dqam.errors import InputError
-from dqam.geometry.arrays import Integers
-from dqam.geometry.histogram import SpatialHistogram
 from dqam.mechanisms.dawa import Dawa
 from dqam.mechanisms.dqam import Dqam
 from dqam.mechanisms.flux import Flux
 from dqam.mechanisms.laplace import Laplace
+from dqam.mechanisms.mechanism import Mechanism, Synthesis
 from dqam.mechanisms.mwem import Mwem
 from dqam.mechanisms.prish import Prish
 from dqam.mechanisms.uniform import Uniform
-from dqam.privacy.budget import Budget
-from dqam.privacy.curator import Curator
 
-
-class Mechanism(Protocol):
-    """Whatever makes a private histogram."""
-
-    def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> SpatialHistogram:
-        """A histogram whose answers are near the distinct counts, those of `queries` above all."""
+__all__ = [
+    "MECHANISMS",
+    "Dawa",
+    "Dqam",
+    "Flux",
+    "Laplace",
+    "Mechanism",
+    "Mwem",
+    "Prish",
+    "Synthesis",
+    "Uniform",
+    "make",
+]
 
 
 @dataclass(frozen=True)
-class Known:
+class MechanismInfo:
     """A row of the table of mechanisms.
 
-    make  how to make one with its default parameters; None where the form is for reproduction only: what is not
-          private cannot be made here, and so not be published
+    make  how to make one with its default parameters; None for forms that only reproduce the paper: what is not private
+          cannot be made here, and so cannot be published
     """
 
     about: str
@@ -51,30 +54,47 @@ class Known:
         return self.make is not None
 
 
-MECHANISMS: dict[str, Known] = {
-    "flux": Known(
-        "Flux: shadows of trips on a lattice, answers that grow with the area", Flux, False, True, "monotone"
-    ),
-    "uniform": Known("trips spread evenly: the floor", Uniform, query_aware=True, consistent="optimal"),
-    "laplace": Known("LM: noise on every cell", Laplace, query_aware=True),
-    "mwem": Known("MWEM: cells in the worst query reweighted", Mwem, query_aware=True),
-    "dawa": Known("DAWA: buckets of like cells, counted as queries need", Dawa, data_aware=True, query_aware=True),
-    "prish": Known("PriSH: MWEM on faces and edges", Prish, query_aware=True, consistent="greedy"),
-    "dqam": Known("DQAM: regions of a quadtree, reweighted", Dqam, True, True, "optimal"),
-    "laplace-printed": Known("LM as the paper has it: noise on every query", None, query_aware=True),
-    "mwem-printed": Known("MWEM as the paper has it: faces only, T by hindsight", None, query_aware=True),
-    "dawa-printed": Known("DAWA as the paper has it: faces only", None, data_aware=True, query_aware=True),
-    "prish-printed": Known("PriSH as the paper has it: T by hindsight", None, query_aware=True, consistent="greedy"),
-    "dqam-printed": Known("DQAM as printed", None, data_aware=True, query_aware=True, consistent="optimal"),
+def _sound(mechanism: type[Mechanism], data_aware: bool = False, consistent: str = "") -> MechanismInfo:
+    return MechanismInfo(str(mechanism.about), mechanism, data_aware, True, consistent)
+
+
+def _printed(about: str, data_aware: bool = False, consistent: str = "") -> MechanismInfo:
+    return MechanismInfo(f"{about}; only to reproduce the paper", None, data_aware, True, consistent)
+
+
+MECHANISMS: dict[str, MechanismInfo] = {
+    "flux": _sound(Flux, consistent="monotone"),
+    "uniform": _sound(Uniform, consistent="optimal"),
+    "laplace": _sound(Laplace),
+    "mwem": _sound(Mwem),
+    "dawa": _sound(Dawa, data_aware=True),
+    "prish": _sound(Prish, consistent="greedy"),
+    "dqam": _sound(Dqam, data_aware=True, consistent="optimal"),
+    "laplace-printed": _printed("LM as printed: noise on every query"),
+    "mwem-printed": _printed("MWEM as printed: faces only, rounds chosen by hindsight"),
+    "dawa-printed": _printed("DAWA as printed: faces only", data_aware=True),
+    "prish-printed": _printed("PriSH as printed: rounds chosen by hindsight", consistent="greedy"),
+    "dqam-printed": _printed("DQAM as printed", data_aware=True, consistent="optimal"),
 }
 
 
-def make(name: str) -> Mechanism:
-    """The mechanism of that name, with its default parameters; refuses what may not be published."""
-    if name not in MECHANISMS:
-        known = ", ".join(key for key, row in MECHANISMS.items() if row.publishable)
-        raise InputError(f"There is no mechanism {name!r}; use one of {known}.")
-    row = MECHANISMS[name]
-    if row.make is None:
-        raise InputError(f"{name} is not private: it is for reproducing the paper, and nothing is published with it.")
-    return row.make()
+def make(mechanism: str | Mechanism) -> Mechanism:
+    """A mechanism by its name, with its default parameters, or the object itself; refuses what is not private.
+
+    >>> make("flux"), make(Flux(side=24)).name
+    (Flux(side=None, least=140.0, known=1000.0, rich=5000.0), 'flux')
+    """
+    names = ", ".join(name for name, info in MECHANISMS.items() if info.publishable)
+    if not isinstance(mechanism, str):
+        lacking = [name for name in ("name", "about", "monotone", "synthesize") if not hasattr(mechanism, name)]
+        if lacking or isinstance(mechanism, type):
+            raise InputError(
+                f"A mechanism is one of the names {names}, or an object such as Flux(side=24); got {mechanism!r:.60}."
+            )
+        return mechanism
+    if mechanism not in MECHANISMS:
+        raise InputError(f"There is no mechanism {mechanism!r}; use one of {names}.")
+    build = MECHANISMS[mechanism].make
+    if build is None:
+        raise InputError(f"{mechanism} is not private: it only reproduces the paper, and nothing is published with it.")
+    return build()

@@ -15,20 +15,22 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
 
 from dqam.errors import InputError
 from dqam.geometry.arrays import Floats, Integers
+from dqam.geometry.grid import Grid
 from dqam.geometry.hilbert import hilbert_order
-from dqam.geometry.histogram import SpatialHistogram
-from dqam.mechanisms.uniform import LOOK, measure_size, spread, spread_evenly
+from dqam.mechanisms.mechanism import Synthesis
+from dqam.mechanisms.size import LOOK, measure_size
+from dqam.mechanisms.spreading import spread, spread_evenly
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics.buckets import MOST_CELLS, L1Buckets
-from dqam.statistics.questions import GroupShares
-from dqam.statistics.records import MASS, MOST_TRIPS
+from dqam.statistics import MASS, MOST_TRIPS, CellShares, GroupShares, L1Buckets, QueryTotals, Question
+from dqam.statistics.buckets import MOST_CELLS
 from dqam.values.guarantee import parse_epsilon
 
 SAMPLE = 500  # queries that the shares of levels are chosen for
@@ -43,8 +45,12 @@ class Dawa:
            alone would make buckets, as noisy costs may be below 0; 2 + ln(cells) / 8 if not given
     grain  what a bucket must save at least, as a share of all trips, where trips are long: edges are guessed from
            faces, and better from smooth ones
-    least  worth (trips * eps) below which trips are spread evenly; 120 + sqrt(cells) / 3 if not given
+    least  signal (trips * epsilon) below which trips are spread evenly; 120 + sqrt(cells) / 3 if not given
     """
+
+    name: ClassVar[str] = "dawa"
+    about: ClassVar[str] = "groups of similar cells, counted as the queries need (DAWA)"
+    monotone: ClassVar[bool] = False
 
     ratio: float = 0.25
     width: float | None = None
@@ -55,7 +61,11 @@ class Dawa:
         if not 0 < self.ratio < 1:
             raise InputError(f"DAWA's ratio is between 0 and 1; got {self.ratio}.")
 
-    def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> SpatialHistogram:
+    def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
+        """The size, and the cells that buckets and counts are made of."""
+        return (QueryTotals(queries), CellShares())
+
+    def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> Synthesis:
         """Spend all of `budget`; `queries` say where counts should be good."""
         cells = math.prod(curator.grid.shape)
         if cells > MOST_CELLS:
@@ -64,11 +74,11 @@ class Dawa:
         size = measure_size(curator, queries, budget, least, share=lambda _: LOOK)  # buckets need all that is left
         even = spread_evenly(curator.grid, size)
         if not size.enough:
-            return even
+            return Synthesis(even)
         length = max(1.0, float(even.faces.sum()) / size.trips)
         smooth = self.grain * size.trips * (1 - 1 / length)
         shares = self.shares(curator, queries, budget, smooth, (length - 1) / 4)
-        return spread(curator.grid, shares, size) if shares.any() else even
+        return Synthesis(spread(curator.grid, shares, size) if shares.any() else even)
 
     def shares(
         self, curator: Curator, queries: Integers, budget: Budget, smooth: float = 0.0, border: float = 0.0

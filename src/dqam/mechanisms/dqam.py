@@ -5,10 +5,10 @@ weights, in which a count rescales all regions that the query meets, each as muc
 
 What is not as printed, besides the accounting: the synthesis starts from the densities of step 1, not from an even
 spread; a density is taken relative to the densest region; the tree's depth, its threshold and the number of rounds
-follow from trips * eps, which is measured. And the regions' densities are *graded*: next to a cell none has less than
-about a third of it, by the ratio of edges to faces. Edges then do not exceed faces, and the exact consistent inference,
-which is run where they still do, has little to mend. Left to mend a steep border by itself it raises faces far beyond
-it.
+follow from the signal, trips * epsilon, which is measured. And the regions' densities are *graded*: next to a cell none
+has less than about a third of it, by the ratio of edges to faces. Edges then do not exceed faces, and the exact
+consistent inference, which is run where they still do, has little to mend. Left to mend a steep border by itself it
+raises faces far beyond it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
@@ -25,13 +26,14 @@ from dqam.geometry.arrays import Floats, Integers, Mask
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.regions import Partition
+from dqam.mechanisms.mechanism import Synthesis
 from dqam.mechanisms.quadtree import grow_quadtree
 from dqam.mechanisms.rounds import check_rounds, curated, play
-from dqam.mechanisms.uniform import Size, consistent, measure_size, spread, spread_evenly
+from dqam.mechanisms.size import SizeEstimate, measure_size
+from dqam.mechanisms.spreading import consistent, spread, spread_evenly
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics.questions import GroupShares
-from dqam.statistics.records import MASS
+from dqam.statistics import MASS, CellShares, GroupShares, QueryTotals, Question
 
 TRIES = 6  # of grading, until edges fit
 EMPTY = 1e-3  # of the mean density: what a region has at least, so that it can be scaled up again
@@ -40,7 +42,7 @@ EMPTY = 1e-3  # of the mean density: what a region has at least, so that it can 
 class Regions:
     """A density for each region, and the histogram that it makes."""
 
-    def __init__(self, grid: Grid, partition: Partition, masses: Floats, size: Size) -> None:
+    def __init__(self, grid: Grid, partition: Partition, masses: Floats, size: SizeEstimate) -> None:
         self._grid, self._partition, self._size = grid, partition, size
         even = partition.sizes / partition.sizes.sum()
         shares = np.maximum(masses, 0) / max(np.maximum(masses, 0).sum(), 1e-9)
@@ -111,13 +113,17 @@ def _raise_steps(cells, grade):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True)
 class Dqam:
-    """DQAM. What is not given follows from the worth w = trips * eps.
+    """DQAM. What is not given follows from the signal s = trips * epsilon.
 
     depth   of the quadtree: log4(w) - 1, from 2 to 4
     rounds  none below w = 1,000, where step 1 has a better use for the budget; then ln(w) - 3
     share   of what is left after the size that the rounds get
-    least   worth below which trips are spread evenly
+    least   signal below which trips are spread evenly
     """
+
+    name: ClassVar[str] = "dqam"
+    about: ClassVar[str] = "regions of a quadtree, reweighted (DQAM)"
+    monotone: ClassVar[bool] = False
 
     depth: int | None = None
     rounds: int | None = None
@@ -131,21 +137,25 @@ class Dqam:
         if not 0 < self.share < 1:
             raise InputError(f"The share of the rounds is between 0 and 1; got {self.share}.")
 
-    def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> SpatialHistogram:
+    def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
+        """The size, and the cells that the tree and its masses are made of."""
+        return (QueryTotals(queries), CellShares())
+
+    def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> Synthesis:
         """Spend all of `budget`."""
         grid, size = curator.grid, measure_size(curator, queries, budget, self.least)
         if not size.enough:
-            return consistent(spread_evenly(grid, size), size)
+            return Synthesis(consistent(spread_evenly(grid, size), size))
         rounds = self.rounds
         if rounds is None:
-            rounds = round(math.log(size.worth) - 3) if size.worth >= 1_000 else 0
+            rounds = round(math.log(size.signal) - 3) if size.signal >= 1_000 else 0
         depth = self.depth
         if depth is None:
-            depth = min(4, max(2, int(math.log(size.worth, 4)) - 1))
+            depth = min(4, max(2, int(math.log(size.signal, 4)) - 1))
         learning = budget.left * self.share if rounds else Fraction(0)
         partition = grow_quadtree(curator, budget, max_depth=depth, epsilon=(budget.left - learning) / 2)
         masses = curator.measure(GroupShares(partition.labels), budget, budget.left - learning) / MASS
         model = Regions(grid, partition, masses, size)
         if not rounds:
-            return model.histogram()
-        return play(model, queries, rounds, curated(curator, queries, budget, rounds), size.trips)
+            return Synthesis(model.histogram())
+        return Synthesis(play(model, queries, rounds, curated(curator, queries, budget, rounds), size.trips))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
@@ -16,10 +17,13 @@ from numba import njit
 from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
-from dqam.mechanisms.rounds import check_rounds, curated, measure_crossings, play, rounds_for
-from dqam.mechanisms.uniform import fit, lift, measure_size, spread_evenly, stretch
+from dqam.mechanisms.mechanism import Synthesis
+from dqam.mechanisms.rounds import check_rounds, curated, measure_crossings, play, rounds_for, whole_crossings
+from dqam.mechanisms.size import measure_size
+from dqam.mechanisms.spreading import lift, match_size, spread_evenly, stretch
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
+from dqam.statistics import QueryTotals, Question
 
 
 class CellWeights:
@@ -70,7 +74,11 @@ def _scale(weights, rectangles, counts, ratio, total):  # type: ignore[no-untype
 
 @dataclass(frozen=True)
 class Mwem:
-    """MWEM; trips are spread evenly below a worth (trips * eps) of `least`. `rounds` follow from the worth."""
+    """MWEM; trips are spread evenly below a signal (trips * epsilon) of `least`. `rounds` follow from the signal."""
+
+    name: ClassVar[str] = "mwem"
+    about: ClassVar[str] = "cells in the worst answered rectangle reweighted (MWEM)"
+    monotone: ClassVar[bool] = False
 
     rounds: int | None = None
     least: float = 200.0
@@ -78,12 +86,17 @@ class Mwem:
     def __post_init__(self) -> None:
         check_rounds(self.rounds)
 
-    def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> SpatialHistogram:
+    def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
+        """The size and the number of crossings."""
+        return (QueryTotals(queries), whole_crossings(grid))
+
+    def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> Synthesis:
         """Spend all of `budget`."""
         grid, size = curator.grid, measure_size(curator, queries, budget, self.least)
         if not size.enough:
-            return spread_evenly(grid, size)
+            return Synthesis(spread_evenly(grid, size))
         crossings = measure_crossings(curator, budget, size.trips)
-        rounds = self.rounds or rounds_for(size.worth, most=20)
+        rounds = self.rounds or rounds_for(size.signal, most=20)
         model = CellWeights(grid, lambda weights: stretch(lift(grid, weights), size.trips, crossings))
-        return fit(play(model, queries, rounds, curated(curator, queries, budget, rounds), size.trips), size)
+        played = play(model, queries, rounds, curated(curator, queries, budget, rounds), size.trips)
+        return Synthesis(match_size(played, size))

@@ -7,16 +7,21 @@ inside. A greedy rule lowers such edges.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from dqam.consistency.greedy import clamp_edges
 from dqam.geometry.arrays import Floats, Integers
+from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
-from dqam.mechanisms.rounds import check_rounds, curated, measure_crossings, play, rounds_for
-from dqam.mechanisms.uniform import fit, lift, measure_size, scaled_to, spread_evenly, stretch
+from dqam.mechanisms.mechanism import Synthesis
+from dqam.mechanisms.rounds import check_rounds, curated, measure_crossings, play, rounds_for, whole_crossings
+from dqam.mechanisms.size import measure_size
+from dqam.mechanisms.spreading import lift, match_size, scaled_to, spread_evenly, stretch
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
+from dqam.statistics import QueryTotals, Question
 
 
 class FacesAndEdges:
@@ -48,7 +53,11 @@ class FacesAndEdges:
 
 @dataclass(frozen=True)
 class Prish:
-    """PriSH; trips are spread evenly below a worth (trips * eps) of `least`. `rounds` follow from the worth."""
+    """PriSH; trips are spread evenly below a signal (trips * epsilon) of `least`. `rounds` follow from the signal."""
+
+    name: ClassVar[str] = "prish"
+    about: ClassVar[str] = "MWEM on faces and edges (PriSH)"
+    monotone: ClassVar[bool] = False
 
     rounds: int | None = None
     least: float = 200.0
@@ -56,15 +65,18 @@ class Prish:
     def __post_init__(self) -> None:
         check_rounds(self.rounds)
 
-    def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> SpatialHistogram:
+    def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
+        """The size and the number of crossings."""
+        return (QueryTotals(queries), whole_crossings(grid))
+
+    def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> Synthesis:
         """Spend all of `budget`."""
         grid, size = curator.grid, measure_size(curator, queries, budget, self.least)
         if not size.enough:
-            return clamp_edges(spread_evenly(grid, size))
+            return Synthesis(clamp_edges(spread_evenly(grid, size)))
         crossings = measure_crossings(curator, budget, size.trips)
-        rounds = self.rounds or rounds_for(size.worth, most=5)
+        rounds = self.rounds or rounds_for(size.signal, most=5)
         start = stretch(lift(grid, np.ones(grid.shape)), size.trips, crossings)
         model = FacesAndEdges(start)
-        return clamp_edges(
-            fit(play(model, queries, rounds, curated(curator, queries, budget, rounds), size.trips), size)
-        )
+        played = play(model, queries, rounds, curated(curator, queries, budget, rounds), size.trips)
+        return Synthesis(clamp_edges(match_size(played, size)))

@@ -15,8 +15,7 @@ import numpy as np
 from dqam.geometry.regions import Partition, children, node_bounds, places, quadtree_depth
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics.questions import UniformityCosts
-from dqam.statistics.records import MASS
+from dqam.statistics import MASS, UniformityCosts
 
 
 def grow_quadtree(
@@ -46,7 +45,7 @@ def grow_quadtree(
         costs = np.zeros(len(bounds))
         large = (bounds[:, 2] - bounds[:, 0]) * (bounds[:, 3] - bounds[:, 1]) > 1
         if large.any():
-            statistic = UniformityCosts(bounds[large], f"uniformity costs, {large.sum()} regions")
+            statistic = UniformityCosts(bounds[large], f"Unevenness within each of {large.sum()} regions")
             costs[large] = curator.measure(statistic, budget, each) / MASS
         return costs
 

@@ -14,11 +14,12 @@ import numpy as np
 
 from dqam.errors import InputError
 from dqam.geometry.arrays import Floats, Integers
+from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.regions import Partition
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics.questions import FLUX, DistinctCounts, Flux, QueryErrors
+from dqam.statistics import CROSSING, Crossings, DistinctCounts, QueryErrors
 
 
 class Model(Protocol):
@@ -61,30 +62,35 @@ def play(model: Model, queries: Integers, rounds: int, oracle: Oracle, trips: fl
     return model.histogram()
 
 
+def whole_crossings(grid: Grid) -> Crossings:
+    """Crossings on the whole grid, of each trip at most a side of it."""
+    return Crossings(Partition.whole(*grid.shape), max(1, (grid.rows + grid.columns) // 2))
+
+
 def measure_crossings(curator: Curator, budget: Budget, trips: float) -> float:
     """How often a trip goes from cell to cell, on average and at most a side of the grid, for 1/20 of `budget`.
 
     It is drawn to what one would guess without data (half a side, give or take a quarter) by as much as the noise is
     wide: both widths are public.
     """
-    grid, epsilon = curator.grid, budget.left / 20
-    side = max(1, (grid.rows + grid.columns) // 2)
-    flux = float(curator.measure(Flux(Partition.whole(*grid.shape), side), budget, epsilon).sum()) / FLUX
+    epsilon, question = budget.left / 20, whole_crossings(curator.grid)
+    side = question.cap
+    crossings = float(curator.measure(question, budget, epsilon).sum()) / CROSSING
     width = 2 * side * curator.unit.max_trips / float(epsilon) / trips  # of vertical and horizontal ones together
     trust = 1 / (1 + (width / (side / 4)) ** 2)
-    return min(max(trust * flux / trips + (1 - trust) * side / 2, 0.0), float(side))
+    return min(max(trust * crossings / trips + (1 - trust) * side / 2, 0.0), float(side))
 
 
 def check_rounds(rounds: int | None, least: int = 1) -> None:
     """An `InputError` for a number of rounds that cannot be played."""
     if rounds is not None and rounds < least:
-        raise InputError(f"The number of rounds is {least} or more, or None to follow from trips * eps; got {rounds}.")
+        raise InputError(f"rounds must be at least {least}, or None to follow from the signal; got {rounds}.")
 
 
-def rounds_for(worth: float, most: int) -> int:
-    """A public rule for the number of rounds: twice the logarithm of trips * eps, and not more than `most`.
+def rounds_for(signal: float, most: int) -> int:
+    """A public rule for the number of rounds: twice the logarithm of trips * epsilon, and not more than `most`.
 
-    >>> [rounds_for(worth, 20) for worth in (40, 1_000, 100_000)]
+    >>> [rounds_for(signal, 20) for signal in (40, 1_000, 100_000)]
     [7, 14, 20]
     """
-    return max(1, min(most, round(2 * np.log(max(worth, 1.0)))))
+    return max(1, min(most, round(2 * np.log(max(signal, 1.0)))))

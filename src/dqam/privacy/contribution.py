@@ -1,4 +1,4 @@
-"""At most m trips a person, chosen alike wherever the trips are.
+"""Contribution bounding: at most m trips of each person count, chosen in the same way wherever the trips are.
 
 A person's trips are ordered by the MD5 of the publication's salt and the trip's id, and the first m are kept. Trips
 without ids are numbered within each person instead. Which trips are kept depends only on the person's own trips and on
@@ -27,14 +27,15 @@ Ids: TypeAlias = Sequence[object] | pa.Array | None
 
 
 @dataclass(frozen=True)
-class Keep:
-    """Which trips are kept: all, or of each person the first `unit.max_trips` by salt."""
+class ContributionBound:
+    """How many trips a unit contributes: all trips count for the unit 'trip'; of each person the first
+    `unit.max_trips` by salt."""
 
     unit: Unit
     salt: str = ""
 
     @classmethod
-    def of(cls, unit: Unit, rng: np.random.Generator) -> Keep:
+    def of(cls, unit: Unit, rng: np.random.Generator) -> ContributionBound:
         """With a new salt, where one is needed."""
         return cls(unit, rng.bytes(16).hex() if unit.name == "person" else "")
 
@@ -44,7 +45,7 @@ class Keep:
             return None
         values = _plain(persons, "person")
         if values is None:
-            raise unknown("person")
+            raise unknown_person()
         known = values.is_valid().to_numpy(zero_copy_only=False)
         person = without_nulls(values).dictionary_encode().indices.to_numpy(zero_copy_only=False)
         together = np.argsort(person, kind="stable")
@@ -72,7 +73,7 @@ class Keep:
         Without a column for the trip all points of a person are one trip.
         """
         if self.unit.name == "person" and person is None:
-            raise unknown("person")
+            raise unknown_person()
         if self.unit.name == "trip" or trip is None:
             return f"SELECT * FROM {table}"
         place = f"row_number() OVER (PARTITION BY {person} ORDER BY {self._order(trip)})"
@@ -92,11 +93,11 @@ def _base() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"temp_directory": ""})  # nothing goes to the disk
 
 
-def unknown(what: str) -> InputError:
-    """That trips do not say whose they are."""
+def unknown_person() -> InputError:
+    """The error for trips that do not say whose they are."""
     return InputError(
-        f"The unit is a person, and the trips do not say whose they are; name a {what} column (--column {what}=NAME), "
-        "or use the unit 'trip'."
+        "The unit is a person, and the trips do not say whose they are; name the column that does, "
+        "columns={'person': 'NAME'}, or use unit='trip'."
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from dqam.errors import InputError
 from dqam.geometry.arrays import Integers
+from dqam.statistics.limits import LARGEST_SUM
 
 
 class Noise(Protocol):
@@ -34,7 +35,6 @@ class Noise(Protocol):
         """Randomness for choices that do not look at data."""
 
 
-LARGEST = 2**62  # beyond it values are cut, so that noise can be added in 64 bits
 WIDEST = 2**55
 
 
@@ -50,7 +50,7 @@ def check_scale(scale: Fraction) -> None:
 def prepare(values: Integers, scale: Fraction) -> tuple[Integers, float]:
     """Values and scale in the form that a sampler accepts.
 
-    Values are clamped to +-LARGEST rather than refused: a refusal would depend on the data. Clamping never raises a
+    Values are clamped to +-LARGEST_SUM rather than refused: a refusal would depend on the data. Clamping never raises a
     sensitivity, because each number moves by at most what it moved before; questions within their limits
     (`dqam.statistics`) have nothing to clamp. OpenDP then adds noise in integers of any size and clamps the sum to 64
     bits, which depends only on the noisy value. The scale as a float is not below the exact one.
@@ -61,7 +61,7 @@ def prepare(values: Integers, scale: Fraction) -> tuple[Integers, float]:
     rounded = float(scale)
     if Fraction(rounded) < scale:
         rounded = math.nextafter(rounded, math.inf)
-    return np.clip(values, -LARGEST, LARGEST), rounded
+    return np.clip(values, -LARGEST_SUM, LARGEST_SUM), rounded
 
 
 class OpenDPNoise:

@@ -1,8 +1,8 @@
 """What a publication would cost and give, before anything is spent: no trip of the data set is read.
 
 The mechanism is run on trips through the made-up city instead, on a grid of as many cells. How far answers are off, as
-a share of the trips, follows from the worth, trips * eps for one trip of a unit, so that a large data set is stood in
-for by a smaller one at a larger eps.
+a share of the trips, follows from the signal, trips * epsilon for one trip of a unit, so that a smaller data set at a
+larger epsilon can stand in for a large one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dqam.geometry.walks import walk
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.publishing.pipeline import Plan
+from dqam.publishing.plan import Plan
 from dqam.values.guarantee import LedgerEntry, Unit
 
 STAND_INS = 30_000  # at most so many trips are generated
@@ -41,7 +41,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Forecast:
-    """For so many trips: the questions that would be asked, with their eps, and the errors by size of rectangle."""
+    """For so many trips: the questions that would be asked, with their epsilon, and the errors by size of rectangle."""
 
     trips: int
     ledger: tuple[LedgerEntry, ...]

@@ -7,6 +7,7 @@ up: a trip through two cells counts in both. Where a release is not private, its
 from __future__ import annotations
 
 import csv
+import math
 import os
 from collections.abc import Callable
 from importlib import import_module
@@ -17,73 +18,75 @@ import shapely
 
 from dqam.errors import InputError
 from dqam.geometry.rectangles import HEADER
-from dqam.release.release import Release
+from dqam.release.published_map import PublishedMap
 from dqam.runtime.files import replacing
 
 if TYPE_CHECKING:
     import geopandas
 
 
-def export(release: Release, path: str | os.PathLike[str], side: int | None = None) -> None:
-    """Write the cells of a release, or about `side` blocks of cells a side, in the form that the name ends with."""
+def export(release: PublishedMap, path: str | os.PathLike[str], blocks: int | None = None) -> None:
+    """Write the cells of a release, or about `blocks` blocks of cells along the longer side, in the format that the
+    name ends with."""
     write = FORMS.get(Path(path).suffix.lower())
     if write is None:
         raise InputError(f"{Path(path).name}: an export ends with one of {', '.join(FORMS)}.")
     with replacing(path) as temporary:
-        write(release, temporary, side)
+        write(release, temporary, blocks)
 
 
-def to_geodataframe(release: Release, side: int | None = None) -> geopandas.GeoDataFrame:
+def to_geodataframe(release: PublishedMap, blocks: int | None = None) -> geopandas.GeoDataFrame:
     """A row for each cell or block: geometry, trips, low, high."""
     geopandas = _needed("geopandas")
-    blocks = release.blocks(side)
-    columns = {name: getattr(blocks, field) for name, field in _columns(release).items()}
-    geometry = shapely.box(*blocks.rectangles.bounds.T)
+    found = release.cells(blocks)
+    columns = {name: getattr(found, field) for name, field in _columns(release).items()}
+    geometry = shapely.box(*found.rectangles.bounds.T)
     return geopandas.GeoDataFrame(columns, geometry=geometry, crs=release.grid.crs)
 
 
-def _columns(release: Release) -> dict[str, str]:
+def _columns(release: PublishedMap) -> dict[str, str]:
     """The names of a table's columns, and of the answers in them."""
     return {"trips" if release.provenance.private else "trips_not_private": "value", "low": "low", "high": "high"}
 
 
-def _geotiff(release: Release, path: Path, side: int | None) -> None:
+def _geotiff(release: PublishedMap, path: Path, blocks: int | None) -> None:
     """A cloud-optimised GeoTIFF of three bands, north up: trips, low and high."""
     rasterio, transform = _needed("rasterio"), _needed("rasterio.transform")
-    grid, blocks = release.grid, release.blocks(side)
-    columns = len(set(blocks.rectangles.cells[:, 0].tolist()))
-    rows = len(blocks) // columns
+    grid, found = release.grid, release.cells(blocks)
+    columns = len(set(found.rectangles.cells[:, 0].tolist()))
+    rows = len(found) // columns
     if grid.rows % rows or grid.columns % columns:
         raise InputError(
             f"A GeoTIFF has cells of one size, and {rows} x {columns} blocks of {grid.rows} x {grid.columns} cells do "
-            "not; give a --side that divides the grid, or write a .parquet file."
+            "not; give a number of blocks that divides the grid, such as "
+            f"blocks={math.gcd(grid.rows, grid.columns)}, or write a .parquet file."
         )
     profile = {"driver": "COG", "width": columns, "height": rows, "count": 3, "dtype": "float64", "crs": grid.crs}
     place = transform.from_bounds(*grid.bounds, columns, rows)
     with rasterio.open(path, "w", transform=place, compress="deflate", **profile) as file:
         for band, (name, field) in enumerate(_columns(release).items(), 1):
-            file.write(getattr(blocks, field).reshape(rows, columns)[::-1], band)
+            file.write(getattr(found, field).reshape(rows, columns)[::-1], band)
             file.set_band_description(band, name)
         file.update_tags(**_words(release))
 
 
-def _geoparquet(release: Release, path: Path, side: int | None) -> None:
-    table = to_geodataframe(release, side)
+def _geoparquet(release: PublishedMap, path: Path, blocks: int | None) -> None:
+    table = to_geodataframe(release, blocks)
     table.attrs = _words(release)
     table.to_parquet(path)
 
 
-def _csv(release: Release, path: Path, side: int | None) -> None:
-    blocks, columns = release.blocks(side), _columns(release)
-    numbers = (getattr(blocks, field).tolist() for field in columns.values())
+def _csv(release: PublishedMap, path: Path, blocks: int | None) -> None:
+    found, columns = release.cells(blocks), _columns(release)
+    numbers = (getattr(found, field).tolist() for field in columns.values())
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow([*HEADER, *columns])
-        for sides, *answer in zip(blocks.rectangles.bounds.tolist(), *numbers, strict=True):
+        for sides, *answer in zip(found.rectangles.bounds.tolist(), *numbers, strict=True):
             writer.writerow([*sides, *answer])
 
 
-def _words(release: Release) -> dict[str, str]:
+def _words(release: PublishedMap) -> dict[str, str]:
     """What has to be said with the numbers."""
     provenance = release.provenance
     return {"TITLE": provenance.title, "PROMISE": provenance.promise, "RELEASE": provenance.id}
@@ -98,7 +101,7 @@ def _needed(module: str) -> Any:
         raise InputError(f"This needs {name}, which is not installed: pip install 'dqam[gis]'.") from None
 
 
-FORMS: dict[str, Callable[[Release, Path, int | None], None]] = {
+FORMS: dict[str, Callable[[PublishedMap, Path, int | None], None]] = {
     ".tif": _geotiff,
     ".tiff": _geotiff,
     ".parquet": _geoparquet,

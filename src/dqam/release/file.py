@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dqam.geometry.grid import is_degrees, parse_crs
-from dqam.release.release import Provenance, Release
+from dqam.release.provenance import Provenance
+from dqam.release.published_map import PublishedMap
 from dqam.runtime.files import write_whole
 
 if TYPE_CHECKING:
@@ -26,11 +27,11 @@ SEAL = b"\ndqam release sha256 "
 SEAL_SIZE = len(SEAL) + 64 + 1
 
 
-def to_dataset(release: Release) -> xarray.Dataset:
+def to_dataset(release: PublishedMap) -> xarray.Dataset:
     """All of a release as an xarray data set."""
     import xarray
 
-    grid, histogram, doubt = release.grid, release.histogram, release.doubt
+    grid, histogram, uncertainty = release.grid, release.histogram, release.uncertainty
     degrees = is_degrees(grid.crs)
     x, y = ("lon", "lat") if degrees else ("x", "y")
     values: dict[str, Any] = {}
@@ -54,13 +55,13 @@ def to_dataset(release: Release) -> xarray.Dataset:
     ):
         words = f"estimated number of trips across each inner {name} grid line, from cell to cell"
         values[name] = dimensions, edges.astype(np.float64), {"units": "1", "long_name": words}
-    if doubt is not None and doubt.lattice is not None and doubt.moved is not None:
-        values["lattice_east"] = "lattice_column_line", doubt.lattice.east
-        values["lattice_north"] = "lattice_row_line", doubt.lattice.north
-        values["moved"] = (
-            ("fresh_noise", "lattice_number"),
-            doubt.moved,
-            {"units": "1", "long_name": "how far fresh noise moved what the map was refined from"},
+    if uncertainty is not None and uncertainty.lattice is not None and uncertainty.displacements is not None:
+        values["lattice_east"] = "lattice_column_line", uncertainty.lattice.east
+        values["lattice_north"] = "lattice_row_line", uncertainty.lattice.north
+        values["displacements"] = (
+            ("resample", "lattice_number"),
+            uncertainty.displacements,
+            {"units": "1", "long_name": "how far fresh noise moved the numbers that the map was refined from"},
         )
     values["crs"] = (), np.int32(0), {key: value for key, value in parse_crs(grid.crs).to_cf().items() if value != ""}
     title = provenance.title if provenance.private else f"NOT PRIVATE: {provenance.title}"
@@ -89,9 +90,9 @@ def _axis(name: str, degrees: bool) -> dict[str, str]:
     return {"standard_name": kind, "units": unit, "axis": "X" if east else "Y", "bounds": f"{name}_bnds"}
 
 
-def _facts(release: Release) -> dict[str, Any]:
-    """Provenance, grid and the two numbers of the doubt, as plain values."""
-    provenance, grid, doubt = release.provenance, release.grid, release.doubt
+def _facts(release: PublishedMap) -> dict[str, Any]:
+    """Provenance, grid and the two numbers of the uncertainty, as plain values."""
+    provenance, grid, uncertainty = release.provenance, release.grid, release.uncertainty
     facts = {name: getattr(provenance, name) for name in Provenance.__dataclass_fields__}
     return {
         **facts,
@@ -103,11 +104,11 @@ def _facts(release: Release) -> dict[str, Any]:
             {**asdict(entry), "epsilon": str(entry.epsilon), "scale": str(entry.scale)} for entry in provenance.ledger
         ],
         "grid": {"bounds": grid.bounds, "rows": grid.rows, "columns": grid.columns, "crs": grid.crs},
-        "doubt": None if doubt is None else {"model": doubt.model, "noise": doubt.noise},
+        "uncertainty": None if uncertainty is None else {"model": uncertainty.model, "noise": uncertainty.noise},
     }
 
 
-def save(release: Release, path: str | os.PathLike[str], overwrite: bool) -> None:
+def save(release: PublishedMap, path: str | os.PathLike[str], overwrite: bool) -> None:
     """Write the file, with its seal."""
     dataset = to_dataset(release)
     packed = {

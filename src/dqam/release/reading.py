@@ -22,19 +22,21 @@ from dqam.errors import InputError
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
-from dqam.mechanisms import MECHANISMS
-from dqam.mechanisms.uncertainty import Doubt
 from dqam.release.file import SCHEMA, SEAL, SEAL_SIZE
-from dqam.release.release import Provenance, Release, check_crs
+from dqam.release.provenance import Provenance, check_crs
+from dqam.release.release import Release
 from dqam.values.guarantee import LedgerEntry, Neighbours, Unit
+from dqam.values.uncertainty import Uncertainty
 
-KEYS = frozenset({"schema", "grid", "doubt", *Provenance.__dataclass_fields__})
-TEXTS = ("id", "title", "created", "mechanism", "queries", "gap", "salt")
+KEYS = frozenset({"schema", "grid", "uncertainty", *Provenance.__dataclass_fields__})
+TEXTS = ("id", "title", "created", "mechanism", "mechanism_about", "queries", "gap", "salt")
+FLAGS = ("private", "row_is_trip", "monotone")
 FRACTION = re.compile(r"\d{1,101}(/\d{1,101})?", re.ASCII)
+DELTA = re.compile(r"(10\^-\d{1,4})?", re.ASCII)
 LARGEST_FILE = 2**32  # bytes
 LARGEST = 1e15  # of any number of trips
 MOST_ENTRIES = 10_000
-MOST_MOVED = 64
+MOST_RESAMPLES = 64
 
 
 def open_release(path: str | os.PathLike[str]) -> Release:
@@ -80,16 +82,18 @@ def _facts(file: h5py.File) -> dict[str, Any]:
     facts = json.loads(str(file.attrs["dqam"]))
     schema = facts.get("schema") if isinstance(facts, dict) else None
     if type(schema) is not int or schema < 1:
-        raise InputError("it does not say which form of release it is.")
+        raise InputError("it does not say which version of the format it has.")
     if schema > SCHEMA:
-        raise InputError(f"it is of form {schema}, and this dqam knows forms up to {SCHEMA}; install a newer one.")
+        raise InputError(
+            f"it has version {schema} of the format, and this dqam knows versions up to {SCHEMA}; install a newer dqam."
+        )
     if facts.keys() != KEYS:
         odd = ", ".join(repr(key)[:40] for key in sorted(facts.keys() ^ KEYS)[:5])
         raise InputError(f"it lacks, or should not have, {odd}.")
-    if not all(isinstance(facts[name], str) for name in TEXTS) or any(
-        type(facts[name]) is not bool for name in ("private", "row_is_trip")
-    ):
-        raise InputError("one of its texts is not text, or it does not say whether it is private, or what a trip is.")
+    for names, kind in ((TEXTS, str), (FLAGS, bool)):
+        for name in names:
+            if type(facts[name]) is not kind:
+                raise InputError(f"its {name} is not a {kind.__name__}.")
     return dict(facts)
 
 
@@ -116,15 +120,12 @@ def _restored(facts: dict[str, Any], file: h5py.File) -> Release:
     rows, columns = grid.shape
     shapes = {"trips": (rows, columns), "vertical": (rows, columns - 1), "horizontal": (rows - 1, columns)}
     histogram = SpatialHistogram(grid, *(_numbers(file, name, shape) for name, shape in shapes.items()))
-    mechanism = MECHANISMS.get(facts["mechanism"])
-    if mechanism is None or not mechanism.publishable:
-        raise InputError(f"{facts['mechanism'][:40]!r} is no mechanism that a release can be made with.")
-    if mechanism.consistent == "monotone" and not histogram.is_monotone():
+    if facts["monotone"] and not histogram.is_monotone():
         raise InputError("its answers do not grow with the rectangle, as those of its mechanism do.")
     if not isinstance(facts["ledger"], list) or not 0 < len(facts["ledger"]) <= MOST_ENTRIES:
-        raise InputError(f"its ledger is no list of 1 to {MOST_ENTRIES:,} entries.")
+        raise InputError(f"its ledger is not a list of 1 to {MOST_ENTRIES:,} entries.")
     provenance = Provenance(
-        **{key: facts[key] for key in (*TEXTS, "private", "row_is_trip")},
+        **{key: facts[key] for key in (*TEXTS, *FLAGS)},
         parameters=dict(facts["parameters"]),
         versions=dict(facts["versions"]),
         epsilon=_fraction(facts["epsilon"]),
@@ -132,41 +133,43 @@ def _restored(facts: dict[str, Any], file: h5py.File) -> Release:
         ledger=tuple(map(_entry, facts["ledger"])),
         neighbours=Neighbours[facts["neighbours"]],
     )
-    return Release(histogram, provenance, _doubt(facts["doubt"], histogram, file))
+    return Release(histogram, provenance, _uncertainty(facts["uncertainty"], histogram, file))
 
 
 def _entry(entry: dict[str, Any]) -> LedgerEntry:
     """A line of the ledger."""
-    sensitivity = entry["sensitivity"]
-    if type(sensitivity) is not int or not 0 < sensitivity < 2**63:
-        raise InputError("an entry of its ledger has no whole sensitivity above 0.")
-    epsilon, scale = _fraction(entry["epsilon"]), _fraction(entry["scale"])
-    return LedgerEntry(str(entry["question"]), str(entry["name"]), sensitivity, epsilon, scale)
+    sensitivity, resolution = entry["sensitivity"], entry["resolution"]
+    if any(type(number) is not int or not 0 < number < 2**63 for number in (sensitivity, resolution)):
+        raise InputError("an entry of its ledger has no whole sensitivity, or resolution, above 0.")
+    epsilon, scale, delta = _fraction(entry["epsilon"]), _fraction(entry["scale"]), entry["delta"]
+    if not DELTA.fullmatch(delta):
+        raise InputError(f"{str(delta)[:40]!r} is not a chance such as 10^-47.")
+    return LedgerEntry(str(entry["kind"]), str(entry["name"]), sensitivity, epsilon, scale, resolution, delta)
 
 
 def _fraction(text: str) -> Fraction:
     """A number above 0 as it is saved; no other way to write one is taken, as some take forever to read."""
     if not FRACTION.fullmatch(text) or not 0 < (value := Fraction(text)) < 10**100:
-        raise InputError(f"{text[:40]!r} is no fraction above 0.")
+        raise InputError(f"{text[:40]!r} is not a fraction above 0.")
     return value
 
 
-def _doubt(numbers: dict[str, float] | None, histogram: SpatialHistogram, file: h5py.File) -> Doubt | None:
-    """How far answers may be off, where that is said."""
+def _uncertainty(numbers: dict[str, float] | None, histogram: SpatialHistogram, file: h5py.File) -> Uncertainty | None:
+    """How far answers may be off, where the file says so."""
     if numbers is None:
         return None
     model, noise = float(numbers["model"]), float(numbers["noise"])
     if not (0 <= model < LARGEST and 0 <= noise < LARGEST):
         raise InputError(f"its errors are {model} and {noise}.")
-    if "moved" not in file:
-        return Doubt(histogram, model, noise)
+    if "displacements" not in file:
+        return Uncertainty(histogram, model, noise)
     lines = []
     for name, cells in (("lattice_east", histogram.grid.columns), ("lattice_north", histogram.grid.rows)):
         count = file[name].shape[0]
         if count > cells + 1:
             raise InputError(f"its lattice has {count} lines on {cells} cells.")
         lines.append(_numbers(file, name, (count,), "i8"))
-    lattice, times = Lattice(*lines), file["moved"].shape[0]
-    if not lattice.fits(histogram.grid) or not 0 < times <= MOST_MOVED:
-        raise InputError(f"a lattice of {lattice.shape} cells, moved {times} times, does not fit.")
-    return Doubt(histogram, model, noise, lattice, _numbers(file, "moved", (times, lattice.numbers)))
+    lattice, times = Lattice(*lines), file["displacements"].shape[0]
+    if not lattice.fits(histogram.grid) or not 0 < times <= MOST_RESAMPLES:
+        raise InputError(f"a lattice of {lattice.shape} cells, resampled {times} times, does not fit.")
+    return Uncertainty(histogram, model, noise, lattice, _numbers(file, "displacements", (times, lattice.numbers)))

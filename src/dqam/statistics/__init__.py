@@ -1,0 +1,54 @@
+"""What may be asked of the data: the closed list of questions that have a proof.
+
+One module holds one kind of statistic: the aggregate it is made of (how it adds up over trips), its sensitivity and the
+proof. To add one, write such a module, add its class to the list below, a case to `tests/statistics` (the sensitivity
+is never exceeded, and is reached) and one to `dqam.audit`.
+"""
+
+from dqam.statistics.buckets import L1Buckets
+from dqam.statistics.cell_shares import MASS, CellShares, GroupShares
+from dqam.statistics.crossings import CROSSING, Crossings
+from dqam.statistics.distinct import DistinctCounts, QueryErrors, QueryTotals
+from dqam.statistics.endpoints import Endpoints
+from dqam.statistics.limits import MOST_TRIPS
+from dqam.statistics.privtree import PrivTree
+from dqam.statistics.quantile import LengthQuantile
+from dqam.statistics.question import PrivatePartition, Question, Scores, Statistic
+from dqam.statistics.shadow_sums import ShadowQuantile, ShadowSums
+from dqam.statistics.shadows import SHADOW
+from dqam.statistics.trip_count import TripCount
+from dqam.statistics.uniformity import UniformityCosts
+
+STATISTICS = frozenset(
+    {TripCount, Endpoints, Crossings, ShadowSums, CellShares, GroupShares, UniformityCosts, DistinctCounts, QueryTotals}
+)
+SCORES = frozenset({QueryErrors, LengthQuantile, ShadowQuantile})
+PARTITIONS = frozenset({PrivTree, L1Buckets})
+
+__all__ = [
+    "CROSSING",
+    "MASS",
+    "MOST_TRIPS",
+    "PARTITIONS",
+    "SCORES",
+    "SHADOW",
+    "STATISTICS",
+    "CellShares",
+    "Crossings",
+    "DistinctCounts",
+    "Endpoints",
+    "GroupShares",
+    "L1Buckets",
+    "LengthQuantile",
+    "PrivTree",
+    "PrivatePartition",
+    "QueryErrors",
+    "QueryTotals",
+    "Question",
+    "Scores",
+    "ShadowQuantile",
+    "ShadowSums",
+    "Statistic",
+    "TripCount",
+    "UniformityCosts",
+]

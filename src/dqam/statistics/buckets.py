@@ -47,8 +47,9 @@ from numba import njit
 from dqam.errors import InputError
 from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid
-from dqam.privacy.noise import Noise
-from dqam.statistics.records import MASS, AnyRecords
+from dqam.statistics.aggregate import Aggregate
+from dqam.statistics.cell_shares import MASS, MassByCell
+from dqam.statistics.question import NoiseSource
 
 MOST_CELLS = 2**22
 
@@ -62,8 +63,10 @@ class L1Buckets:
 
     order: Integers
     penalty: float
-    name: str = field(default="l1 buckets", init=False)
-    mass: int = field(default=MASS, init=False)  # of a trip
+    name: str = field(default="Groups of similar cells (DAWA buckets)", init=False)
+    resolution: int = field(default=MASS, init=False)
+    sensitivity: int = field(default=MASS, init=False)  # the mass of a trip
+    delta: str = field(default="10^-47", init=False)  # that noise does not fit 64 bits; see above
 
     def __post_init__(self) -> None:
         order = np.array(self.order)
@@ -87,9 +90,14 @@ class L1Buckets:
         """lambda for intervals of `length` cells, in units of 1/MASS; what none exceeds where no length is given."""
         return (4 - (Fraction(2, length) if length else 0)) * 2**30 * max_trips / epsilon
 
-    def grow(self, records: AnyRecords, noise: Noise, epsilon: Fraction, max_trips: int) -> Integers:
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """Mass by cell."""
+        return (MassByCell(),)
+
+    def grow(self, totals: tuple[Integers, ...], noise: NoiseSource, epsilon: Fraction, max_trips: int) -> Integers:
         """int64[buckets + 1]: where in the order buckets begin, and the number of cells; only the curator may ask."""
-        shares = records.shares().ravel()[self.order]
+        shares = totals[0].ravel()[self.order]
         noisy = np.zeros((len(shares).bit_length(), len(shares)), np.int64)
         for k in range(len(noisy)):
             costs = interval_costs(shares, 2**k)

@@ -46,10 +46,13 @@ from fractions import Fraction
 import numpy as np
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.regions import Partition, children, node_bounds, quadtree_depth
-from dqam.privacy.noise import Noise
-from dqam.statistics.records import MASS, MOST_TRIPS, AnyRecords
+from dqam.statistics.aggregate import Aggregate
+from dqam.statistics.cell_shares import MASS, MassByCell
+from dqam.statistics.limits import MOST_TRIPS
+from dqam.statistics.question import NoiseSource
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,10 @@ class PrivTree:
 
     threshold: float = 0.0
     max_depth: int | None = None
-    name: str = field(default="privtree", init=False)
-    mass: int = field(default=MASS, init=False)  # of a trip
+    name: str = field(default="Regions of similar density (PrivTree)", init=False)
+    resolution: int = field(default=MASS, init=False)
+    sensitivity: int = field(default=MASS, init=False)  # the mass of a trip
+    delta: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         if not abs(self.threshold) <= MOST_TRIPS:
@@ -83,14 +88,20 @@ class PrivTree:
         """lambda ln 4 plus a unit's mass, rounded up."""
         return math.ceil(float(cls.scale(epsilon, max_trips)) * math.log(4) * (1 + 1e-9)) + MASS * max_trips
 
-    def grow(self, records: AnyRecords, noise: Noise, epsilon: Fraction, max_trips: int) -> Partition:
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """Mass by cell."""
+        return (MassByCell(),)
+
+    def grow(self, totals: tuple[Integers, ...], noise: NoiseSource, epsilon: Fraction, max_trips: int) -> Partition:
         """The partition; only the curator may ask."""
-        rows, columns = records.grid.shape
+        (shares,) = totals
+        rows, columns = shares.shape
         scale = self.scale(epsilon, max_trips)
         decay = self.decay(epsilon, max_trips)
         threshold = round(self.threshold * MASS)
         sums = np.zeros((rows + 1, columns + 1), np.int64)
-        sums[1:, 1:] = records.shares().cumsum(axis=0).cumsum(axis=1)
+        sums[1:, 1:] = shares.cumsum(axis=0).cumsum(axis=1)
 
         leaves, nodes = [], np.zeros((1, 2), np.int64)
         deepest = quadtree_depth(rows, columns)

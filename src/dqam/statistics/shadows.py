@@ -33,7 +33,7 @@ from dqam.geometry.walks import AnyWalks
 from dqam.runtime.simd import LANES, filled, inverse_root, least, load, store
 from dqam.runtime.threads import cores, each_span, spans
 
-UNIT = 2**16  # of a number of a shadow, in fixed point
+SHADOW = 2**16  # of a number of a shadow, in fixed point
 LARGEST = 2**22  # in units; a shadow with a larger number, or with one that is none, is the trip itself
 RIDGE = 0.05  # relative to the square of each number
 SPAN = 2**16  # visits that are worth a thread
@@ -41,7 +41,7 @@ MOST_VISITS = 128  # of lattice cells; a longer trip is its own shadow
 
 
 class Shadows(NamedTuple):
-    """The shadows of trips, in units of 1 / UNIT.
+    """The shadows of trips, in units of 1 / SHADOW.
 
     offsets  int64[trips + 1]: where each trip begins; a trip that does not count has nothing
     slots    int32: which number of the lattice: endpoints by cell, then vertical, then horizontal edges
@@ -142,9 +142,9 @@ def _fill(cells, pieces, longest, place, rows, columns, east, north, offsets, sl
 def _as_walked(walk, visits, rows, columns, slot, value):  # type: ignore[no-untyped-def]
     """The numbers of a walk as it is: half an endpoint at each end, and 1 for each crossing."""
     value[:visits] = 0
-    value[0] += UNIT // 2
-    value[visits - 1] += UNIT // 2
-    value[visits:] = UNIT
+    value[0] += SHADOW // 2
+    value[visits - 1] += SHADOW // 2
+    value[visits:] = SHADOW
     slot[:visits] = walk[:visits]
     for k in range(visits - 1):
         low = min(walk[k], walk[k + 1])
@@ -280,7 +280,7 @@ def _settle(visits, wanted, ends, value):  # type: ignore[no-untyped-def]
     """The shadow: endpoints add up to 1 by some of the second solution. Where it is not sound, `value` stays."""
     missing = (1.0 - wanted[:visits].sum()) / ends[:visits].sum()
     for k in range(len(value)):
-        wanted[k] = np.rint((wanted[k] + ends[k] * missing) * UNIT)
+        wanted[k] = np.rint((wanted[k] + ends[k] * missing) * SHADOW)
         if not abs(wanted[k]) <= LARGEST:
             return
     for k in range(len(value)):

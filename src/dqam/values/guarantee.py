@@ -59,13 +59,24 @@ class Unit:
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One question that was asked of the data."""
+    """One question that was asked of the data.
 
-    question: str  # measure, select or partition
+    kind         "measure", "select" or "partition"
+    name         the question in words
+    sensitivity  the most that one unit (a trip, or a person) can change the answer
+    epsilon      what was spent on it
+    scale        of the noise; of the widest where several were drawn
+    resolution   how many of the units of sensitivity and scale make one
+    delta        the chance, such as "10^-47", below which epsilon does not hold; empty if it always holds
+    """
+
+    kind: str
     name: str
-    sensitivity: int  # of one unit
+    sensitivity: int
     epsilon: Fraction
-    scale: Fraction  # of the noise
+    scale: Fraction
+    resolution: int = 1
+    delta: str = ""
 
 
 def parse_epsilon(value: Number) -> Fraction:

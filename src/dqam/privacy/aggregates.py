@@ -1,0 +1,122 @@
+"""The trips behind the curator, as totals of aggregates, wherever the trips are stored.
+
+`Aggregates` asks an engine for the totals that it does not have yet, in as few scans as possible, and remembers them.
+Only the curator and the audit may hold one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from dqam.errors import InputError
+from dqam.geometry.arrays import Integers, Mask
+from dqam.geometry.grid import Grid
+from dqam.geometry.walks import AnyWalks
+from dqam.privacy.sketch import Sketch
+from dqam.statistics.aggregate import Aggregate, Part
+from dqam.statistics.question import Question, Vector
+from dqam.values.guarantee import Unit
+
+
+class Engine(Protocol):
+    """Whatever holds the trips and can add up aggregates over them."""
+
+    @property
+    def unit(self) -> Unit | None:
+        """The unit whose contribution is bounded; None where nothing has been bounded, so that all trips count."""
+
+    @property
+    def grid(self) -> Grid:
+        """Where it lays the trips."""
+
+    @property
+    def sketch(self) -> Sketch | None:
+        """A sketch of all trips that could be kept, after the first scan, if requested; for the custodian only."""
+
+    def add_up(self, aggregates: Sequence[Aggregate]) -> list[Integers]:
+        """The total of each aggregate over all trips, in one scan."""
+
+
+class InMemory:
+    """The engine that has all walks in memory.
+
+    kept  which trips count; needed for the unit 'person'
+    unit  the unit that `kept` was chosen for; None if all trips count
+    """
+
+    def __init__(self, walks: AnyWalks, kept: Mask | None = None, unit: Unit | None = None) -> None:
+        if unit is not None and unit.name == "person" and kept is None:
+            raise InputError("For the unit 'person', say which trips are kept.")
+        self.walks, self.kept, self.unit, self.grid = walks, kept, unit, walks.grid
+        self.sketch: Sketch | None = None
+        self._part = Part(walks, kept)
+
+    def add_up(self, aggregates: Sequence[Aggregate]) -> list[Integers]:
+        """No scan is saved by adding up more than was asked."""
+        return [aggregate.add_up(self._part) for aggregate in aggregates]
+
+
+class Aggregates:
+    """Totals over the trips of an engine, each added up once.
+
+    first  what to add up in the first scan, because it is asked whatever the answers are. Where this is given, scans
+           are expensive, and aggregates bring their companions along.
+    """
+
+    def __init__(self, engine: Engine, first: Sequence[Aggregate] = ()) -> None:
+        self.engine, self._first = engine, tuple(first)
+        self._totals: list[tuple[Aggregate, Integers]] = []
+        self.scans = 0
+
+    @classmethod
+    def of(cls, walks: AnyWalks, kept: Mask | None = None, unit: Unit | None = None) -> Aggregates:
+        """Of walks in memory."""
+        return cls(InMemory(walks, kept, unit))
+
+    @property
+    def grid(self) -> Grid:
+        """Where the trips are laid."""
+        return self.engine.grid
+
+    @property
+    def unit(self) -> Unit | None:
+        """The unit whose contribution is bounded; None for all trips."""
+        return self.engine.unit
+
+    @property
+    def sketch(self) -> Sketch | None:
+        """A sketch of all trips that could be kept, if requested; for the custodian only."""
+        return self.engine.sketch
+
+    def value(self, vector: Vector) -> Integers:
+        """The exact value of a statistic or of scores."""
+        return type(vector).value(vector, *self.totals(vector))
+
+    def totals(self, question: Question) -> tuple[Integers, ...]:
+        """The totals of all aggregates of a question."""
+        return tuple(self.total(aggregate) for aggregate in question.aggregates)
+
+    def total(self, aggregate: Aggregate) -> Integers:
+        """The total of an aggregate: one that is known, or what a scan finds."""
+        if (known := self._known(aggregate)) is not None:
+            return known
+        wanted: list[Aggregate] = []
+        ahead = (*(self._first if not self.scans else ()), *(aggregate.companions() if self._first else ()))
+        for each in (*ahead, aggregate):
+            if not any(each.covered_by(other) for other in wanted):
+                wanted.append(each)
+        totals = self.engine.add_up(wanted)
+        self.scans += 1
+        for each, total in zip(wanted, totals, strict=True):
+            total.flags.writeable = False
+            self._totals.append((each, total))
+        found = self._known(aggregate)
+        assert found is not None
+        return found
+
+    def _known(self, aggregate: Aggregate) -> Integers | None:
+        for other, total in self._totals:
+            if aggregate.covered_by(other):
+                return aggregate.read_from(other, total)
+        return None

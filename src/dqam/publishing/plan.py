@@ -1,0 +1,184 @@
+"""The plan of a publication: every choice, public and made before any trip is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dqam.errors import InputError
+from dqam.geometry.arrays import Integers
+from dqam.geometry.grid import Grid, check_order
+from dqam.geometry.rectangles import Snapped, random_rectangles, snap
+from dqam.geometry.walks import Gap
+from dqam.mechanisms import Mechanism, make
+from dqam.privacy.contribution import unknown_person
+from dqam.privacy.curator import Curator
+from dqam.release.provenance import Provenance, check_crs
+from dqam.release.release import Release
+from dqam.sources import Source
+from dqam.statistics.aggregate import Aggregate
+from dqam.values.guarantee import Number, Unit, parse_epsilon, spell
+
+QUERIES = 16_000
+MAX_TRIPS = 10  # of a person, by default
+LONGEST = 200  # characters of a title
+TITLE = "Distinct trips on a map"
+LARGE, HUGE = 4, 10  # epsilons above these get a remark, and need `sure`
+LIBRARIES = ("dqam", "numpy", "numba", "opendp", "pyproj")
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All choices of a publication, public and made before any trip is read.
+
+    queries           int64[m, 4], rectangles of cells that the map is tuned for
+    queries_in_words  what they are
+
+    >>> plan = Plan.of(Grid.over((-8.68, 41.11, -8.56, 41.20)), "0.5", unit="person", max_trips=5)
+    >>> plan.epsilon, plan.unit, plan.queries_in_words
+    (Fraction(1, 2), Unit(name='person', max_trips=5), '16,000 random rectangles, all equally likely')
+    """
+
+    grid: Grid
+    epsilon: Fraction
+    mechanism: Mechanism
+    unit: Unit
+    queries: Integers
+    queries_in_words: str
+    gap: Gap | None
+    title: str
+
+    @classmethod
+    def of(
+        cls,
+        grid: Grid | Sequence[float],
+        epsilon: Number,
+        mechanism: str | Mechanism = "flux",
+        queries: ArrayLike | Snapped | None = None,
+        unit: str = "trip",
+        max_trips: int | None = None,
+        gap: Gap | str | None = None,
+        title: str = TITLE,
+    ) -> Plan:
+        """A plan as `publish` is asked for it, checked."""
+        made = make(mechanism)
+        grid = as_grid(grid)
+        check_crs(grid.crs)
+        if not isinstance(title, str) or not title.isprintable() or not 0 < len(title) <= LONGEST:
+            raise InputError(f"title must be one line of 1 to {LONGEST} characters; got {title!r:.60}.")
+        whose = Unit(unit, max_trips if max_trips is not None else MAX_TRIPS if unit == "person" else 1)
+        if queries is None:
+            cells = random_rectangles(grid, QUERIES, np.random.default_rng(0))
+            in_words = f"{QUERIES:,} random rectangles, all equally likely"
+        else:
+            cells = (queries if isinstance(queries, Snapped) else snap(np.asarray(queries), grid)).cells
+            if not len(cells):
+                raise InputError("queries must hold at least one rectangle; got none.")
+            in_words = f"{len(cells):,} rectangles chosen by the publisher"
+        silence = Gap.parse(gap) if isinstance(gap, str) else gap
+        return cls(grid, parse_epsilon(epsilon), made, whose, cells, in_words, silence, title)
+
+    def check(self, source: Source, sure: bool = False) -> None:
+        """Raise an `InputError` if columns are missing or, unless the custodian is `sure`, if something looks like a
+        mistake. Looks at no row."""
+        if self.unit.name == "person" and not source.has_persons:
+            raise unknown_person()
+        if self.gap is not None and math.isfinite(self.gap.seconds) and not source.has_times:
+            raise InputError(
+                "A gap in seconds needs points with times, and these have none; give it in metres, such as gap='500m'."
+            )
+        if sure:
+            return
+        check_order(self.grid.bounds, self.grid.crs)
+        if self.epsilon > HUGE:
+            raise InputError(
+                f"{remark(self.epsilon)} Give a smaller one (1 is common), or publish anyway with sure=True."
+            )
+        if source.person_is_trip:
+            rows = " If every row is a whole trip, leave out the time: columns={'time': ''}."
+            raise InputError(
+                f"{source.name} has no trip ids: all points of a {source.roles['person']} would be one trip. Name the "
+                "column that has them, columns={'trip': 'NAME'}, or publish anyway with sure=True."
+                f"{rows if 'geometry' in source.roles else ''}"
+            )
+
+    def first_scan(self) -> list[Aggregate]:
+        """What an engine should add up in its first scan, because it is asked whatever the answers are."""
+        known = self.mechanism.known_questions(self.grid, self.queries)
+        return [aggregate for question in known for aggregate in question.aggregates]
+
+    def release(
+        self,
+        curator: Curator,
+        publication: str,
+        salt: str = "",
+        row_is_trip: bool = False,
+        began: datetime | None = None,
+    ) -> Release:
+        """Ask the curator all that the mechanism wants to know, for all of its budget."""
+        if curator.grid != self.grid or curator.unit != self.unit:
+            raise InputError("The curator has a different grid or unit from the plan.")
+        made = self.mechanism.synthesize(curator, self.queries, curator.budget)
+        provenance = Provenance(
+            id=publication,
+            title=self.title,
+            created=(began or datetime.now(UTC)).isoformat(timespec="seconds"),
+            mechanism=self.mechanism.name,
+            mechanism_about=self.mechanism.about,
+            monotone=self.mechanism.monotone,
+            parameters=_parameters(self.mechanism),
+            epsilon=curator.spent,
+            unit=self.unit,
+            queries=self.queries_in_words,
+            gap="" if self.gap is None else str(self.gap),
+            salt=salt if self.unit.name == "person" else "",
+            row_is_trip=row_is_trip,
+            ledger=curator.ledger,
+            private=curator.private,
+            versions={name: version(name) for name in LIBRARIES},
+        )
+        return Release(made.histogram, provenance, made.uncertainty())
+
+
+def remark(epsilon: Fraction) -> str:
+    """What the promise still means at a large epsilon.
+
+    >>> remark(Fraction(5))
+    'Epsilon 5 is large: someone who is 50 % sure that a trip is in the data can become 99.3 % sure.'
+    """
+    after = 1 / (1 + math.exp(-min(float(epsilon), 700.0)))
+    shown = f"{math.floor(1000 * after) / 10:g} %" if after < 0.999 else "more than 99.9 %"
+    suspects = "someone who is 50 % sure that a trip is in the data"
+    return f"Epsilon {spell(epsilon)} is large: {suspects} can become {shown} sure."
+
+
+def as_grid(grid: Grid | Sequence[float]) -> Grid:
+    """A grid, or the default grid over bounds in degrees.
+
+    >>> as_grid((-8.68, 41.11, -8.56, 41.20)).shape
+    (256, 256)
+    """
+    if isinstance(grid, Grid):
+        return grid
+    try:
+        west, south, east, north = (float(side) for side in grid)
+    except (TypeError, ValueError):
+        raise InputError(
+            "grid must be a Grid, such as Grid.over((west, south, east, north)), or these four numbers in degrees; "
+            f"got {grid!r:.60}."
+        ) from None
+    return Grid.over((west, south, east, north))
+
+
+def _parameters(mechanism: Mechanism) -> dict[str, Any]:
+    """The parameters of a mechanism as plain values."""
+    found = asdict(mechanism) if is_dataclass(mechanism) and not isinstance(mechanism, type) else vars(mechanism)
+    return {name: str(value) if isinstance(value, Fraction) else value for name, value in found.items()}

@@ -1,0 +1,89 @@
+"""How a release came about, and what it promises."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dqam.errors import InputError
+from dqam.values.guarantee import LedgerEntry, Neighbours, Unit, spell
+
+FINEST = 10**400  # denominator that epsilons may add up to
+CODE = re.compile(r"(EPSG|ESRI|OGC):\w{1,20}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How a release came about: everything one needs to know to rely on it.
+
+    id               of the publication, random
+    title            of the map
+    created          when it was made, in UTC
+    mechanism        its name
+    mechanism_about  how the mechanism works, in a few words
+    monotone         whether answers never shrink when a rectangle grows
+    parameters       of the mechanism
+    epsilon          that was spent; the entries of the ledger add up to it
+    unit             whose presence is hidden
+    queries          what the mechanism was tuned for, in words
+    gap              the silence of the GPS at which trips were cut, in words; empty for none
+    salt             by which the trips of a person were chosen; empty where the unit is a trip
+    row_is_trip      whether every row was a trip of its own, because trips had no ids
+    ledger           every question that was asked of the trips
+    private          whether the noise was drawn for a release; False for noise from a seed
+    versions         of dqam and of the libraries that the numbers come from
+    """
+
+    id: str
+    title: str
+    created: str
+    mechanism: str
+    mechanism_about: str
+    monotone: bool
+    parameters: dict[str, Any]
+    epsilon: Fraction
+    unit: Unit
+    queries: str
+    gap: str
+    salt: str
+    row_is_trip: bool
+    ledger: tuple[LedgerEntry, ...]
+    private: bool
+    versions: dict[str, str]
+    neighbours: Neighbours = Neighbours.ADD_OR_REMOVE_ONE_UNIT
+
+    def __post_init__(self) -> None:
+        paid = Fraction(0)
+        for entry in self.ledger:
+            paid += entry.epsilon
+            if paid.denominator > FINEST:
+                raise InputError("The epsilons in the ledger have too many digits to be added up.")
+        if paid != self.epsilon:
+            raise InputError(f"The entries of the ledger add up to {paid}, and the release says {self.epsilon}.")
+
+    @property
+    def promise(self) -> str:
+        """What holds, in one sentence."""
+        if not self.private:
+            return "NOT PRIVATE: made with noise from a seed, for tests and experiments."
+        trip = "one row, which is a trip" if self.row_is_trip else "one trip"
+        whose = trip if self.unit.name == "trip" else f"one person (at most {self.unit.max_trips} trips)"
+        return f"Differentially private for {whose}, epsilon = {spell(self.epsilon)}."
+
+    @property
+    def delta(self) -> str:
+        """The chance, such as "10^-47", below which epsilon does not hold; empty if it always holds."""
+        return next((entry.delta for entry in self.ledger if entry.delta), "")
+
+    @property
+    def counted(self) -> str:
+        """What of the trips is counted, where that is not all: for whoever reads the numbers."""
+        return "" if self.unit.name == "trip" else f"of trips kept, at most {self.unit.max_trips} of each person"
+
+
+def check_crs(crs: str) -> None:
+    """Only codes of authorities go into a release: other ways to write a CRS can name files of whoever opens it."""
+    if not isinstance(crs, str) or not CODE.fullmatch(crs):
+        raise InputError(f"The CRS of a release is a code such as EPSG:28355; got {str(crs)[:60]!r}.")

@@ -1,0 +1,147 @@
+"""What may be asked of the trips: questions, each made of aggregates, with its sensitivity and the proof of it.
+
+A *statistic* is an integer vector that is measured with noise; its sensitivity is the most that one trip can change it
+in the L1 norm. *Scores* are compared to select the largest; their sensitivity is the most that one trip can change any
+one of them. Bounds on what a trip contributes are applied inside the question, so that none can be forgotten. For a
+unit of m trips the curator multiplies by m: adding m trips one after the other changes a statistic by at most m times
+what one of them does.
+"""
+
+from __future__ import annotations
+
+import operator
+from fractions import Fraction
+from typing import Protocol, TypeVar
+
+from dqam.errors import InputError
+from dqam.geometry.arrays import Integers
+from dqam.geometry.grid import Grid
+from dqam.geometry.lattice import Lattice
+from dqam.geometry.rectangles import check_rectangles
+from dqam.geometry.regions import Partition, frozen
+from dqam.statistics.aggregate import Aggregate
+from dqam.statistics.limits import MOST_RECTANGLES
+
+T = TypeVar("T", covariant=True)
+
+
+class Question(Protocol):
+    """Anything that may be asked."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the ledger and in reports."""
+
+    @property
+    def resolution(self) -> int:
+        """How many of the units that it counts in make one."""
+
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """The sums over trips that it is made of."""
+
+    def check(self, grid: Grid) -> None:
+        """Raise an `InputError` if this cannot be asked on `grid`; looks at no data."""
+
+
+class Vector(Question, Protocol):
+    """An integer vector that is a function of aggregates."""
+
+    @property
+    def sensitivity(self) -> int:
+        """The most that one trip can change it: a statistic in the L1 norm, scores each by itself."""
+
+    def value(self, *totals: Integers) -> Integers:
+        """The exact vector, from the totals of `aggregates`; only the curator has these."""
+
+
+class Statistic(Vector, Protocol):
+    """A vector to be measured with noise."""
+
+
+class Scores(Vector, Protocol):
+    """Scores, of which the largest is to be selected."""
+
+
+class NoiseSource(Protocol):
+    """The part of the curator's noise that a private partition draws."""
+
+    def laplace(self, values: Integers, scale: Fraction) -> Integers:
+        """`values` plus discrete Laplace noise: P(k) proportional to exp(-|k| / scale)."""
+
+
+class PrivatePartition(Question, Protocol[T]):
+    """Cells put together by an algorithm that draws its own noise and has its own proof."""
+
+    @property
+    def sensitivity(self) -> int:
+        """The most mass that one trip has."""
+
+    @property
+    def delta(self) -> str:
+        """A bound on the chance with which its epsilon does not hold, such as "10^-47"; empty if it always holds."""
+
+    def scale(self, epsilon: Fraction, max_trips: int) -> Fraction:
+        """The widest scale of its noise, for a unit of so many trips."""
+
+    def grow(self, totals: tuple[Integers, ...], noise: NoiseSource, epsilon: Fraction, max_trips: int) -> T:
+        """The partition; only the curator may ask."""
+
+
+class OnAnyGrid:
+    """A question that fits every grid."""
+
+    def check(self, grid: Grid) -> None:
+        """Nothing to check."""
+
+
+class OnPartition:
+    """A question about the regions of a partition."""
+
+    partition: Partition
+
+    def check(self, grid: Grid) -> None:
+        """The partition must be one of this grid."""
+        if type(self.partition) is not Partition:
+            raise InputError(f"Regions must be a Partition; got {type(self.partition).__name__}.")
+        if (self.partition.rows, self.partition.columns) != grid.shape:
+            raise InputError(
+                f"A partition of {self.partition.rows} x {self.partition.columns} cells does not fit a grid of "
+                f"{grid.rows} x {grid.columns}."
+            )
+
+
+class OnLattice:
+    """A question about shadows on a lattice, where endpoints weigh more than crossings."""
+
+    lattice: Lattice
+    endpoint_weight: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "endpoint_weight", operator.index(self.endpoint_weight))
+        if not 1 <= self.endpoint_weight <= 2**8:
+            raise InputError(f"endpoint_weight must be 1 to {2**8}; got {self.endpoint_weight}.")
+
+    def check(self, grid: Grid) -> None:
+        """The lattice must be one of this grid."""
+        if type(self.lattice) is not Lattice:
+            raise InputError(f"Shadows need a Lattice; got {type(self.lattice).__name__}.")
+        if not self.lattice.fits(grid):
+            raise InputError(f"The lattice does not fit a grid of {grid.rows} x {grid.columns} cells.")
+
+
+class OnRectangles:
+    """A question about rectangles of cells."""
+
+    rectangles: Integers
+
+    def __post_init__(self) -> None:
+        if len(self.rectangles) > MOST_RECTANGLES:
+            raise InputError(
+                f"At most {MOST_RECTANGLES:,} rectangles can be in one question; got {len(self.rectangles):,}."
+            )
+        object.__setattr__(self, "rectangles", frozen(self.rectangles))
+
+    def check(self, grid: Grid) -> None:
+        """The rectangles must be on this grid."""
+        check_rectangles(self.rectangles, grid)

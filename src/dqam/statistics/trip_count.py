@@ -1,0 +1,41 @@
+"""The number of trips."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dqam.geometry.arrays import Integers
+from dqam.statistics.aggregate import Aggregate, Part
+from dqam.statistics.question import OnAnyGrid
+
+
+@dataclass(frozen=True)
+class TripsOnGrid(Aggregate):
+    """int64[1]: trips on the grid."""
+
+    def add_up(self, part: Part) -> Integers:
+        """Count the trips that have a longest piece."""
+        return np.array([np.count_nonzero(part.longest >= 0)], np.int64)
+
+
+@dataclass(frozen=True)
+class TripCount(OnAnyGrid):
+    """The number of trips on the grid: int64[1].
+
+    Sensitivity 1: a trip adds 1 if it is on the grid and 0 if not.
+    """
+
+    name: str = field(default="Number of trips", init=False)
+    resolution: int = field(default=1, init=False)
+    sensitivity: int = field(default=1, init=False)
+
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """Trips on the grid."""
+        return (TripsOnGrid(),)
+
+    def value(self, *totals: Integers) -> Integers:
+        """The total as it is."""
+        return totals[0]
