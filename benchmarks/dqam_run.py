@@ -21,12 +21,14 @@ from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.walks import walk
 from dqam.mechanisms.dqam import Dqam, Regions
 from dqam.mechanisms.quadtree import grow_quadtree
-from dqam.mechanisms.uniform import measure_size
+from dqam.mechanisms.size import measure_size
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import Noise, OpenDPNoise, SeededNoise
 from dqam.sources import read
-from dqam.statistics.records import Records
+from dqam.statistics.cell_shares import MassByCell
+from dqam.statistics.distinct import DistinctTrips
 
 STEPS = "dqam.mechanisms.dqam"
 ROUNDS = 8  # as many as it takes with much data
@@ -45,17 +47,17 @@ def timed(spent: dict[str, float]) -> Iterator[None]:
         yield
 
 
-def records_of(trips: int, resolution: int) -> Records:
+def aggregates_of(trips: int, resolution: int) -> Aggregates:
     source = read(city(trips))
-    return Records(walk(source.trips(), Grid.over(cities.BOUNDS, resolution)))
+    return Aggregates.of(walk(source.trips(), Grid.over(cities.BOUNDS, resolution)))
 
 
-def run(records: Records, queries: int, epsilon: float, noise: Noise) -> tuple[float, dict[str, float]]:
+def run(records: Aggregates, queries: int, epsilon: float, noise: Noise) -> tuple[float, dict[str, float]]:
     """Seconds in all and by step, the better of three runs."""
     grid = records.walks.grid
     asked = random_rectangles(grid, queries, np.random.default_rng(1))
-    records.distinct(asked)
-    records.shares()
+    records.total(DistinctTrips(asked))
+    records.total(MassByCell())
     best: tuple[float, dict[str, float]] = (float("inf"), {})
     for _ in range(3):
         spent: dict[str, float] = defaultdict(float)
@@ -75,8 +77,8 @@ def told(what: str, total: float, spent: dict[str, float]) -> None:
 
 
 def main() -> None:
-    run(records_of(1_000, 5), 1_000, 1.0, SeededNoise(0))  # compile
-    small, large = records_of(1_000, 8), records_of(100_000, 8)
+    run(aggregates_of(1_000, 5), 1_000, 1.0, SeededNoise(0))  # compile
+    small, large = aggregates_of(1_000, 8), aggregates_of(100_000, 8)
     slowest = 0.0
     for records, trips, epsilon in ((small, 1_000, 1.0), (large, 100_000, 0.1), (large, 100_000, 1.0)):
         total, spent = run(records, 16_000, epsilon, OpenDPNoise())
@@ -84,7 +86,7 @@ def main() -> None:
         told(f"{trips:,} trips, eps {epsilon:g}, 256 x 256, 16,000 queries, OpenDP", total, spent)
     print("how it grows (100,000 trips, eps 1, OpenDP):")
     for resolution in (6, 7, 8, 9, 10):
-        records = large if resolution == 8 else records_of(100_000, resolution)
+        records = large if resolution == 8 else aggregates_of(100_000, resolution)
         told(f"  resolution {resolution}, 16,000 queries", *run(records, 16_000, 1.0, OpenDPNoise()))
     for queries in (1_000, 4_000, 16_000, 64_000):
         told(f"  resolution 8, {queries:,} queries", *run(large, queries, 1.0, OpenDPNoise()))

@@ -38,19 +38,32 @@ from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.lattice import Lattice
 from dqam.mechanisms.flux import MOST_SIDE
+from dqam.privacy.aggregates import Aggregates, Engine
 from dqam.privacy.budget import Budget
-from dqam.privacy.contribution import Keep
+from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.publishing.pipeline import Plan, records_of
+from dqam.publishing.pipeline import aggregates_of
+from dqam.publishing.plan import Plan
 from dqam.release.release import Release
 from dqam.sources import read
-from dqam.statistics.records import Scanned
+from dqam.statistics.cell_shares import MassByCell
+from dqam.statistics.distinct import DistinctTrips
+from dqam.statistics.endpoints import EndpointsByCell
+from dqam.statistics.quantile import Lengths
+from dqam.statistics.shadow_sums import CappedShadows, ShadowSizes
+from dqam.statistics.trip_count import TripsOnGrid
 
 FILES = 16
 ENGINES = ("local", "duckdb", "spark")
 PARTS = ("faces", "vertical", "horizontal")
 GIB = 1 << 30
+
+
+def scanned(engine: Engine, queries: np.ndarray) -> Aggregates:
+    """Totals of an engine that begins with what every mechanism asks, and more."""
+    first = TripsOnGrid(), DistinctTrips(queries), MassByCell(), EndpointsByCell()
+    return Aggregates(engine, first)
 
 
 def shuffled(trips: int, times: int = 1) -> Path:
@@ -145,14 +158,19 @@ def run(engine: str, folder: Path, session: Any, memory: int = 4 * GIB) -> Run:
     plan, lattice, caps = asked()
     trips = session.read.parquet(str(folder)) if engine == "spark" else read(folder)
     began = time.perf_counter()
-    with records_of(plan, trips, Keep(plan.unit, ""), engine, memory) as records:
-        sums = [records.trips(), records.distinct(plan.queries), records.shares(), records.ends()]
-        sums.append(records.lengths(np.arange(100)))
+    with aggregates_of(plan, trips, ContributionBound(plan.unit, ""), engine, memory) as records:
+        sums = [
+            records.total(TripsOnGrid()),
+            records.total(DistinctTrips(plan.queries)),
+            records.total(MassByCell()),
+            records.total(EndpointsByCell()),
+        ]
+        sums.append(records.total(Lengths(np.arange(100))))
         between = time.perf_counter()
-        sums.append(records.shadow_sizes(lattice, 3, caps))
-        sums.append(records.shadow_sums(lattice, 3, int(caps[-1])))
+        sums.append(records.total(ShadowSizes(lattice, 3, caps)))
+        sums.append(records.total(CappedShadows(lattice, 3, np.array([int(caps[-1])])))[0])
         ended = time.perf_counter()
-        sums += [records.shadow_sums(lattice, 3, int(cap)) for cap in caps[:-1:4]]
+        sums += [records.total(CappedShadows(lattice, 3, np.array([int(cap)])))[0] for cap in caps[:-1:4]]
         release = plan.release(Curator(records, Budget(1), SeededNoise(7)), "benchmark")
     return Run(between - began, ended - between, sums, release)
 
@@ -196,8 +214,8 @@ def killed(trips: int) -> None:
     folder, killed_in = shuffled(trips), list[int]()
     plan, lattice, caps = asked()
     ours = run("local", folder, None)
-    with Spark(read(session.read.parquet(str(folder))), Keep(plan.unit, ""), plan.grid) as engine:
-        records = Scanned(engine, plan.queries)
+    with Spark(read(session.read.parquet(str(folder))), ContributionBound(plan.unit, ""), plan.grid) as engine:
+        records = scanned(engine, plan.queries)
 
         def kill() -> None:
             found = subprocess.run(["pgrep", "-f", "CoarseGrainedExecutorBackend"], capture_output=True, text=True)
@@ -206,10 +224,18 @@ def killed(trips: int) -> None:
 
         killers = [Timer(5, kill), Timer(2, kill)]
         killers[0].start()
-        sums = [records.trips(), records.distinct(plan.queries), records.shares(), records.ends()]
-        sums.append(records.lengths(np.arange(100)))
+        sums = [
+            records.total(TripsOnGrid()),
+            records.total(DistinctTrips(plan.queries)),
+            records.total(MassByCell()),
+            records.total(EndpointsByCell()),
+        ]
+        sums.append(records.total(Lengths(np.arange(100))))
         killers[1].start()
-        sums += [records.shadow_sizes(lattice, 3, caps), records.shadow_sums(lattice, 3, int(caps[-1]))]
+        sums += [
+            records.total(ShadowSizes(lattice, 3, caps)),
+            records.total(CappedShadows(lattice, 3, np.array([int(caps[-1])])))[0],
+        ]
     for killer in killers:
         killer.join()
     same = all(np.array_equal(one, other) for one, other in zip(ours.sums, sums, strict=False))

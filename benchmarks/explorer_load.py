@@ -25,7 +25,7 @@ from dqam.geometry.walks import walk
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.publishing.pipeline import Plan
+from dqam.publishing.plan import Plan
 from dqam.release.reading import open_release
 from dqam.release.release import Release
 

@@ -21,12 +21,13 @@ from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Walks, walk
 from dqam.mechanisms import MECHANISMS, make
 from dqam.mechanisms.flux import Flux
-from dqam.mechanisms.uncertainty import doubt
+from dqam.mechanisms.flux_uncertainty import resample
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.sources import read
-from dqam.statistics.records import Records
+from dqam.statistics.distinct import DistinctTrips
 
 EPSILONS = ("0.01", "0.05", "0.1", "0.5", "1")
 NAMES = [name for name, row in MECHANISMS.items() if row.publishable]
@@ -59,8 +60,8 @@ def main() -> None:
     losers = []
     for name, walks in data_sets(given.data, given.sizes):
         queries, fresh = (random_rectangles(walks.grid, 16_000, np.random.default_rng(seed)) for seed in (1, 2))
-        kept = Records(walks)
-        truth, _ = kept.distinct(fresh), kept.distinct(queries)
+        kept = Aggregates.of(walks)
+        truth, _ = kept.total(DistinctTrips(fresh)), kept.total(DistinctTrips(queries))
         exact = np.abs(np.clip(SpatialHistogram.of(walks).answers(fresh), 0, len(walks)) - truth).mean()
         print(f"\n{name}: mean answer {truth.mean():,.0f}, exact histogram (not private) {exact:,.0f} off", flush=True)
         print("  eps   " + "".join(f"{mechanism:>16}" for mechanism in NAMES) + "   best other / flux")
@@ -72,13 +73,13 @@ def main() -> None:
                 for mechanism in NAMES:
                     curator = Curator(kept, Budget(epsilon), SeededNoise(seed))
                     if mechanism == "flux":
-                        estimate = Flux().estimate(curator, queries, curator.budget)
+                        estimate = Flux().synthesize(curator, queries, curator.budget)
                         histogram = estimate.histogram
                         assert histogram.is_monotone()
-                        low, high = doubt(estimate).intervals(fresh)
+                        low, high = resample(estimate).intervals(fresh)
                         covered.append((low <= truth) & (truth <= high))
                     else:
-                        histogram = make(mechanism).synthesize(curator, queries, curator.budget)
+                        histogram = make(mechanism).synthesize(curator, queries, curator.budget).histogram
                     answers = np.clip(histogram.answers(fresh), 0, max(histogram.total, 0))
                     errors[mechanism].append(float(np.abs(answers - truth).mean()))
             means = {mechanism: float(np.mean(each)) for mechanism, each in errors.items()}

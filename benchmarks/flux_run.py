@@ -3,7 +3,7 @@ queries.
 
 Walks are laid beforehand for both sides (`walks.cells` is touched first), so that neither pays for tracing the trips
 onto the grid; the histogram does without the cells and tallies the lines itself, within its time. Each run of flux has
-fresh `Records`: to count all queries for the mean answer, to cast all shadows and to draw the noise by OpenDP is in its
+fresh `Aggregates`: to count all queries for the mean answer, to cast all shadows and to draw the noise by OpenDP is in its
 time. What is published is a histogram that is private and consistent; the other side is neither.
 """
 
@@ -27,12 +27,12 @@ from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.walks import Walks, walk
 from dqam.mechanisms.flux import Flux
-from dqam.mechanisms.uniform import measure_size
+from dqam.mechanisms.size import measure_size
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import OpenDPNoise
 from dqam.sources import read
-from dqam.statistics.records import Records
 from dqam.statistics.shadows import cast
 
 STEPS: dict[str, tuple[str, Callable[..., Any]]] = {
@@ -65,7 +65,7 @@ def run(walks: Walks, queries: Integers) -> tuple[float, dict[str, float]]:
         budget = Budget(1)
         with timed(spent):
             began = time.perf_counter()
-            Flux().synthesize(Curator(Records(walks), budget, OpenDPNoise()), queries, budget)
+            Flux().synthesize(Curator(Aggregates.of(walks), budget, OpenDPNoise()), queries, budget)
             total = time.perf_counter() - began
         assert all(spent.values())  # or a step has moved, and its time is in the rest
         best = min(best, (total, spent | {"the rest": total - sum(spent.values())}), key=lambda result: result[0])

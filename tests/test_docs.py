@@ -19,7 +19,7 @@ from dqam import cities
 from dqam.cli import cli
 from dqam.geometry.grid import Grid
 from dqam.publishing.forecast import forecast
-from dqam.publishing.pipeline import Plan
+from dqam.publishing.plan import Plan
 from tests.commands import run
 
 ROOT = Path(__file__).parent.parent

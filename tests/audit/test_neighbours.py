@@ -11,12 +11,12 @@ from dqam.audit import neighbours
 from dqam.audit.hostile import FORMATS, STAR, Row, star
 from dqam.audit.neighbours import QUESTIONS, Count, Pair, Prompted, exceeded, run_pairs, told
 from dqam.engines import spark as engine
-from dqam.privacy.contribution import Keep
+from dqam.privacy.aggregates import Aggregates
+from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import TREES, Curator
 from dqam.sources import grouping, points, tables
 from dqam.sources.validation import Intake
-from dqam.statistics.questions import SCORES, STATISTICS, TripCount, UniformityCosts
-from dqam.statistics.records import Records
+from dqam.statistics import SCORES, STATISTICS, TripCount, UniformityCosts
 from dqam.values.guarantee import Unit
 from tests.commands import run
 
@@ -109,12 +109,12 @@ def a_bad_row_vetoes(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_cap_on_shadows(patch: pytest.MonkeyPatch) -> None:
-    table = Records.shadow_table
-    patch.setattr(Records, "shadow_table", lambda self, on, weight, caps: table(self, on, weight, 0 * caps + 2**16))
+    table = Aggregates.shadow_table
+    patch.setattr(Aggregates, "shadow_table", lambda self, on, weight, caps: table(self, on, weight, 0 * caps + 2**16))
 
 
 def all_trips_of_a_person(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Keep, "mask", lambda self, persons, trips=None: np.ones(len(persons), np.bool_))
+    patch.setattr(ContributionBound, "mask", lambda self, persons, trips=None: np.ones(len(persons), np.bool_))
 
 
 def persons_are_merged(patch: pytest.MonkeyPatch) -> None:

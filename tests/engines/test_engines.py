@@ -26,13 +26,21 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.lattice import Lattice
 from dqam.geometry.trips import Trips
 from dqam.mechanisms import MECHANISMS
+from dqam.privacy.aggregates import Aggregates, Engine
 from dqam.privacy.budget import Budget
-from dqam.privacy.contribution import Keep
+from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
 from dqam.privacy.ledger import Ledger
 from dqam.privacy.noise import SeededNoise
-from dqam.publishing.pipeline import Plan, publish, records_of
-from dqam.statistics.records import AnyRecords, Records, Scanned
+from dqam.publishing.pipeline import aggregates_of, publish
+from dqam.publishing.plan import Plan
+from dqam.statistics.cell_shares import MassByCell
+from dqam.statistics.crossings import CappedCrossings
+from dqam.statistics.distinct import DistinctTrips
+from dqam.statistics.endpoints import EndpointsByCell
+from dqam.statistics.quantile import Lengths
+from dqam.statistics.shadow_sums import CappedShadows, ShadowSizes
+from dqam.statistics.trip_count import TripsOnGrid
 from dqam.values.guarantee import Unit
 from tests.commands import run
 
@@ -40,6 +48,12 @@ GRID = Grid.over(cities.BOUNDS, 5)
 LATTICE = Lattice.even(GRID, 7)
 CAPS = np.array([3, 5, 9, 17, 40])
 TRIPS = 1_500
+
+
+def scanned(engine: Engine, queries: np.ndarray) -> Aggregates:
+    """Totals of an engine that begins with what every mechanism asks, and more."""
+    first = TripsOnGrid(), DistinctTrips(queries), MassByCell(), EndpointsByCell()
+    return Aggregates(engine, first)
 
 
 @pytest.fixture(scope="module")
@@ -61,54 +75,57 @@ def shuffled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-Make = Callable[[Plan, Keep], AbstractContextManager[AnyRecords]]
+Make = Callable[[Plan, ContributionBound], AbstractContextManager[Aggregates]]
 
 
 @pytest.fixture(params=["duckdb", "spark"])
 def engine(request: pytest.FixtureRequest, shuffled: Path) -> Make:
-    """Records of the shuffled points by another engine."""
+    """Aggregates of the shuffled points by another engine."""
     if request.param == "spark":
         points = request.getfixturevalue("spark").read.parquet(str(shuffled))
-        return lambda plan, keep: records_of(plan, points, keep)
-    return lambda plan, keep: records_of(plan, dqam.read(shuffled), keep, "duckdb", 800 << 20)
+        return lambda plan, keep: aggregates_of(plan, points, keep)
+    return lambda plan, keep: aggregates_of(plan, dqam.read(shuffled), keep, "duckdb", 800 << 20)
 
 
 def in_memory(shuffled: Path) -> Make:
-    return lambda plan, keep: records_of(plan, dqam.read(shuffled), keep)
+    return lambda plan, keep: aggregates_of(plan, dqam.read(shuffled), keep)
 
 
 def test_all_sums_are_the_same_and_take_few_scans(shuffled: Path, engine: Make) -> None:
     unit = Unit.person(2)
-    plan, keep = Plan.of(GRID, 1, unit=unit.name, max_trips=unit.max_trips), Keep(unit, "5a17")
+    plan, keep = Plan.of(GRID, 1, unit=unit.name, max_trips=unit.max_trips), ContributionBound(unit, "5a17")
     labels, weights = np.arange(GRID.rows * GRID.columns) % 5, np.array([9, 1, 2, 3, 4])
-    asked: list[Callable[[AnyRecords], Any]] = [
-        lambda records: records.trips(),
-        lambda records: records.distinct(plan.queries),
-        lambda records: records.distinct(plan.queries[[77]]),
-        lambda records: records.shares(),
-        lambda records: records.ends(),
-        lambda records: records.lengths(np.array([0, 1, 9, 30, 256])),
-        lambda records: records.shadow_sizes(LATTICE, 3, CAPS),
-        *(partial(lambda cap, records: records.shadow_sums(LATTICE, 3, cap), int(cap)) for cap in CAPS),
-        lambda records: records.flux(labels, weights, 20),
+    asked: list[Callable[[Aggregates], Any]] = [
+        lambda records: records.total(TripsOnGrid()),
+        lambda records: records.total(DistinctTrips(plan.queries)),
+        lambda records: records.total(DistinctTrips(plan.queries[[77]])),
+        lambda records: records.total(MassByCell()),
+        lambda records: records.total(EndpointsByCell()),
+        lambda records: records.total(Lengths(np.array([0, 1, 9, 30, 256]))),
+        lambda records: records.total(ShadowSizes(LATTICE, 3, CAPS)),
+        *(
+            partial(lambda cap, records: records.total(CappedShadows(LATTICE, 3, np.array([cap])))[0], int(cap))
+            for cap in CAPS
+        ),
+        lambda records: records.total(CappedCrossings(labels, weights, 20)),
     ]
     with in_memory(shuffled)(plan, keep) as ours, engine(plan, keep) as theirs:
-        assert isinstance(theirs, Scanned)
+        assert isinstance(theirs, Aggregates)
         assert theirs.scans == 1
         for i, ask in enumerate(asked):
             np.testing.assert_array_equal(ask(ours), ask(theirs), err_msg=str(i))
             assert theirs.scans == {6: 2, 7: 2, 8: 2, 9: 2, 10: 2, 11: 2, 12: 3}.get(i, 1)
-        assert 0 < int(ours.trips()[0]) <= TRIPS
+        assert 0 < int(ours.total(TripsOnGrid())[0]) <= TRIPS
 
 
 @pytest.mark.parametrize("mechanism", ["flux", "dqam"])
 def test_releases_are_the_same_after_two_scans(shuffled: Path, engine: Make, mechanism: str) -> None:
-    plan, keep = Plan.of(GRID, 4, mechanism), Keep(Unit.trip(), "")
+    plan, keep = Plan.of(GRID, 4, mechanism), ContributionBound(Unit.trip(), "")
     made = []
     for records_by in (in_memory(shuffled), engine):
         with records_by(plan, keep) as records:
             made.append(plan.release(Curator(records, Budget(4), SeededNoise(7)), "the same"))
-            assert isinstance(records, Records) or records.scans <= 2
+            assert isinstance(records, Aggregates) or records.scans <= 2
     ours, theirs = made
     for part in ("faces", "vertical", "horizontal"):
         np.testing.assert_array_equal(getattr(ours.histogram, part), getattr(theirs.histogram, part))
@@ -118,8 +135,8 @@ def test_releases_are_the_same_after_two_scans(shuffled: Path, engine: Make, mec
 @pytest.mark.parametrize("mechanism", [name for name, row in MECHANISMS.items() if row.publishable])
 def test_no_mechanism_needs_a_third_scan(shuffled: Path, mechanism: str) -> None:
     plan = Plan.of(GRID, 4, mechanism)
-    with records_of(plan, shuffled, Keep(plan.unit), "duckdb") as records:
-        assert isinstance(records, Scanned)
+    with aggregates_of(plan, shuffled, ContributionBound(plan.unit), "duckdb") as records:
+        assert isinstance(records, Aggregates)
         plan.release(Curator(records, Budget(4), SeededNoise(7)), "counted")
         assert 1 <= records.scans <= 2
 
@@ -128,7 +145,7 @@ def test_a_task_that_fails_changes_nothing(spark: Any, shuffled: Path, tmp_path:
     """The first tries of two tasks end: one with an error, one as its process is killed."""
     from dqam.engines.spark import Spark
 
-    plan, keep, traces = Plan.of(GRID, 1), Keep(Unit.trip(), ""), str(tmp_path)
+    plan, keep, traces = Plan.of(GRID, 1), ContributionBound(Unit.trip(), ""), str(tmp_path)
 
     def fail_once(batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
@@ -151,9 +168,11 @@ def test_a_task_that_fails_changes_nothing(spark: Any, shuffled: Path, tmp_path:
         Unsteady(dqam.read(spark.read.parquet(str(shuffled))), keep, GRID, parts=5) as unsteady,
         in_memory(shuffled)(plan, keep) as ours,
     ):
-        records = Scanned(unsteady, plan.queries)
-        np.testing.assert_array_equal(records.distinct(plan.queries), ours.distinct(plan.queries))
-        np.testing.assert_array_equal(records.shares(), ours.shares())
+        records = scanned(unsteady, plan.queries)
+        np.testing.assert_array_equal(
+            records.total(DistinctTrips(plan.queries)), ours.total(DistinctTrips(plan.queries))
+        )
+        np.testing.assert_array_equal(records.total(MassByCell()), ours.total(MassByCell()))
     assert sorted(os.listdir(traces)) == ["1", "2"]
 
 
@@ -180,7 +199,7 @@ def test_no_plan_of_spark_counts_a_trip_twice(spark: Any, shuffled: Path, tmp_pa
     }
     before = {name: spark.conf.get(name, None) for name in settings}
 
-    plan, keep = Plan.of(GRID, 1, unit="person", max_trips=2), Keep(Unit.person(2), "5a17")
+    plan, keep = Plan.of(GRID, 1, unit="person", max_trips=2), ContributionBound(Unit.person(2), "5a17")
     try:
         for name, value in settings.items():
             spark.conf.set(name, value)
@@ -189,9 +208,9 @@ def test_no_plan_of_spark_counts_a_trip_twice(spark: Any, shuffled: Path, tmp_pa
         pieces = joined.repartition(6, "uid", "tid").mapInPandas(_distinct, "trips long").toPandas().trips.sum()
         with in_memory(tmp_path / "points")(plan, keep) as ours:
             for some in (frame, joined):
-                with records_of(plan, some, keep) as theirs:
-                    np.testing.assert_array_equal(ours.trips(), theirs.trips())
-                    np.testing.assert_array_equal(ours.ends(), theirs.ends())
+                with aggregates_of(plan, some, keep) as theirs:
+                    np.testing.assert_array_equal(ours.total(TripsOnGrid()), theirs.total(TripsOnGrid()))
+                    np.testing.assert_array_equal(ours.total(EndpointsByCell()), theirs.total(EndpointsByCell()))
         if pieces == points.tid.nunique() + 1:
             pytest.skip("this Spark keeps the repartition, and what was asserted shows nothing")
     finally:
@@ -213,25 +232,29 @@ def test_parts_that_are_added_up_twice_are_found(spark: Any, shuffled: Path) -> 
         def _first_scan(self, wanted: Any) -> Any:
             return super()._first_scan(wanted).union(super()._first_scan(wanted))
 
-    plan, source, keep = Plan.of(GRID, 1), dqam.read(spark.read.parquet(str(shuffled))), Keep(Unit.trip(), "")
+    plan, source, keep = (
+        Plan.of(GRID, 1),
+        dqam.read(spark.read.parquet(str(shuffled))),
+        ContributionBound(Unit.trip(), ""),
+    )
     with Twice(source, keep, GRID, parts=3) as twice, pytest.raises(InputError, match="some trips twice"):
-        Scanned(twice, plan.queries).trips()
+        scanned(twice, plan.queries).total(TripsOnGrid())
     with Spark(source, keep, GRID, parts=3) as engine:
-        records = Scanned(engine, plan.queries)
-        records.trips()
+        records = scanned(engine, plan.queries)
+        records.total(TripsOnGrid())
         assert engine._whole is not None
         engine._whole = engine._whole.union(engine._whole)
         with pytest.raises(InputError, match="some trips twice"):
-            records.shadow_sizes(LATTICE, 3, CAPS)
+            records.total(ShadowSizes(LATTICE, 3, CAPS))
 
 
 def test_what_an_engine_can_not_take_is_said(spark: Any, shuffled: Path) -> None:
-    keep = Keep(Unit.trip(), "")
+    keep = ContributionBound(Unit.trip(), "")
     for given, engine, memory, words in (
         (spark.read.parquet(str(shuffled)), "duckdb", 1 << 30, "for Spark to count"),
         (shuffled, "duckdb", "1GiB", "number of bytes"),
     ):
-        with pytest.raises(InputError, match=words), records_of(Plan.of(GRID, 1), given, keep, engine, memory):  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=words), aggregates_of(Plan.of(GRID, 1), given, keep, engine, memory):  # type: ignore[arg-type]
             pass
 
 
@@ -263,16 +286,16 @@ def test_a_frame_that_changes_between_scans_is_found(spark: Any, shuffled: Path)
     names = trips.mapInArrow(draw, trips.withColumn("ride", functions.lit("")).schema)
     for frame, same in ((points, True), (points.join(names, ["uid", "tid"]), False)):
         columns = {"person": "", "trip": "tid" if same else "ride"}
-        engine = Spark(dqam.read(frame, columns=columns), Keep(plan.unit, ""), GRID)
-        records = Scanned(engine, plan.queries)
-        assert records.trips()[0] == TRIPS
+        engine = Spark(dqam.read(frame, columns=columns), ContributionBound(plan.unit, ""), GRID)
+        records = scanned(engine, plan.queries)
+        assert records.total(TripsOnGrid())[0] == TRIPS
         assert engine._whole is not None
         engine._whole.unpersist(blocking=True)
         if same:
-            records.shadow_sizes(LATTICE, 3, CAPS)
+            records.total(ShadowSizes(LATTICE, 3, CAPS))
         else:
             with pytest.raises(InputError, match="not what it was"):
-                records.shadow_sizes(LATTICE, 3, CAPS)
+                records.total(ShadowSizes(LATTICE, 3, CAPS))
 
 
 @pytest.mark.parametrize("parts", [2, 5, 40])
@@ -286,10 +309,10 @@ def test_an_error_in_one_part_is_not_lost_among_the_others(spark: Any, shuffled:
     bad = functions.when(points.tid == first, float("nan")).otherwise(points.lng)
     source, queries = dqam.read(points.withColumn("lng", bad)), Plan.of(GRID, 1).queries
     with (
-        Spark(source, Keep(Unit.trip(), ""), GRID, parts=parts) as engine,
+        Spark(source, ContributionBound(Unit.trip(), ""), GRID, parts=parts) as engine,
         pytest.raises(InputError, match="invalid coord"),
     ):
-        Scanned(engine, queries).trips()
+        scanned(engine, queries).total(TripsOnGrid())
 
 
 def test_ids_are_made_plain_where_they_divide(spark: Any, shuffled: Path, tmp_path: Path) -> None:
@@ -306,17 +329,17 @@ def test_ids_are_made_plain_where_they_divide(spark: Any, shuffled: Path, tmp_pa
 
     plan = Plan.of(GRID, 1)
     frame = spark.read.parquet(str(shuffled)).mapInArrow(later, schema)
-    records = Scanned(engine_of(frame, plan), plan.queries)
+    records = scanned(engine_of(frame, plan), plan.queries)
     trace.touch()
-    with in_memory(shuffled)(plan, Keep(plan.unit, "")) as ours:
-        assert records.trips() == ours.trips()
-        np.testing.assert_array_equal(records.shares(), ours.shares())
+    with in_memory(shuffled)(plan, ContributionBound(plan.unit, "")) as ours:
+        assert records.total(TripsOnGrid()) == ours.total(TripsOnGrid())
+        np.testing.assert_array_equal(records.total(MassByCell()), ours.total(MassByCell()))
 
 
 def engine_of(frame: Any, plan: Plan) -> Any:
     from dqam.engines.spark import Spark
 
-    return Spark(dqam.read(frame), Keep(plan.unit, ""), plan.grid)
+    return Spark(dqam.read(frame), ContributionBound(plan.unit, ""), plan.grid)
 
 
 def test_points_that_are_dropped_do_not_keep_a_place(shuffled: Path, spark: Any, tmp_path: Path) -> None:
@@ -328,15 +351,15 @@ def test_points_that_are_dropped_do_not_keep_a_place(shuffled: Path, spark: Any,
     points.loc[points.tid.isin(names[::2]), "lng"] = 999.0
     points.loc[points.tid.isin(names[1::6]), "datetime"] = pd.NaT
     points.to_parquet(tmp_path / "drop.parquet", coerce_timestamps="us")
-    plan, keep = Plan.of(GRID, 1, unit="person", max_trips=1), Keep(Unit.person(1), "5a17")
+    plan, keep = Plan.of(GRID, 1, unit="person", max_trips=1), ContributionBound(Unit.person(1), "5a17")
     frame = spark.read.parquet(str(tmp_path))
     made = []
     for trips, engine in ((tmp_path, "local"), (tmp_path, "duckdb"), (frame, "spark")):
-        with records_of(plan, dqam.read(trips, on_error="drop"), keep, engine) as records:
-            made.append((int(records.trips()[0]), records.ends().tolist()))
+        with aggregates_of(plan, dqam.read(trips, on_error="drop"), keep, engine) as records:
+            made.append((int(records.total(TripsOnGrid())[0]), records.total(EndpointsByCell()).tolist()))
         with (
             pytest.raises(InputError, match="invalid coordinates|no time"),
-            records_of(plan, dqam.read(trips, on_error="fail"), keep, engine),
+            aggregates_of(plan, dqam.read(trips, on_error="fail"), keep, engine),
         ):
             pass
     assert made[0] == made[1] == made[2]
@@ -358,14 +381,14 @@ def test_ids_are_made_plain_by_spark_as_elsewhere(spark: Any, shuffled: Path, es
         half = pd.read_parquet(shuffled).query("uid % 2 != 0")
         for frame, expected in ((odd, shuffled), (nobody, half)):
             with (
-                records_of(plan, frame, Keep(plan.unit, "")) as theirs,
-                records_of(plan, expected, Keep(plan.unit, "")) as ours,
+                aggregates_of(plan, frame, ContributionBound(plan.unit, "")) as theirs,
+                aggregates_of(plan, expected, ContributionBound(plan.unit, "")) as ours,
             ):
-                assert theirs.trips() == ours.trips()
-                np.testing.assert_array_equal(theirs.shares(), ours.shares())
+                assert theirs.total(TripsOnGrid()) == ours.total(TripsOnGrid())
+                np.testing.assert_array_equal(theirs.total(MassByCell()), ours.total(MassByCell()))
         with (
             pytest.raises(InputError, match="ids cannot be double"),
-            records_of(plan, points.withColumn("uid", functions.rand()), Keep(plan.unit, "")),
+            aggregates_of(plan, points.withColumn("uid", functions.rand()), ContributionBound(plan.unit, "")),
         ):
             pass
     finally:
@@ -377,20 +400,23 @@ def test_a_role_that_is_switched_off_stays_off(spark: Any, shuffled: Path) -> No
     frame = spark.read.parquet(str(shuffled))
     nobody = dqam.read(frame, columns={"person": ""})
     plan = Plan.of(GRID, 1)
-    with records_of(plan, nobody, Keep(plan.unit, "")) as records:
-        assert records.trips()[0] == TRIPS
+    with aggregates_of(plan, nobody, ContributionBound(plan.unit, "")) as records:
+        assert records.total(TripsOnGrid())[0] == TRIPS
     people = Plan.of(GRID, 1, unit="person")
-    with pytest.raises(InputError, match="whose they are"), records_of(people, nobody, Keep(people.unit, "5a")):
+    with (
+        pytest.raises(InputError, match="whose they are"),
+        aggregates_of(people, nobody, ContributionBound(people.unit, "5a")),
+    ):
         pass
 
 
 def test_persons_are_trips_where_trips_have_no_ids(spark: Any, shuffled: Path) -> None:
     """Points at the same time stay as they came, but in Spark, where that is not known."""
-    plan, keep = Plan.of(GRID, 1, unit="person", max_trips=1), Keep(Unit.person(1), "5a")
+    plan, keep = Plan.of(GRID, 1, unit="person", max_trips=1), ContributionBound(Unit.person(1), "5a")
     found = []
     for trips, engine in ((shuffled, "local"), (shuffled, "duckdb"), (spark.read.parquet(str(shuffled)), "spark")):
-        with records_of(plan, dqam.read(trips, columns={"trip": ""}), keep, engine) as records:
-            found.append((int(records.trips()[0]), records.shares().tolist()))
+        with aggregates_of(plan, dqam.read(trips, columns={"trip": ""}), keep, engine) as records:
+            found.append((int(records.total(TripsOnGrid())[0]), records.total(MassByCell()).tolist()))
     assert found[0] == found[1]
     assert found[0][0] == found[2][0] == pd.read_parquet(shuffled).uid.nunique()
 
@@ -402,8 +428,8 @@ def test_spark_reads_files_as_they_are(spark: Any, shuffled: Path, tmp_path: Pat
     pd.read_parquet(shuffled).to_parquet(folder / "points.parquet", coerce_timestamps="us")
     plan = Plan.of(GRID, 1)
     for path in (folder, f"file://{tmp_path}"):
-        with records_of(plan, path, Keep(plan.unit, ""), "spark") as records:
-            assert records.trips()[0] == TRIPS
+        with aggregates_of(plan, path, ContributionBound(plan.unit, ""), "spark") as records:
+            assert records.total(TripsOnGrid())[0] == TRIPS
     odd = shutil.copy(folder / "points.parquet", tmp_path / "x[1].parquet")
     (tmp_path / "points.csv").write_text("tid,datetime,lng,lat\na,2024-01-01,-30,45\n")
     for path, says in (
@@ -411,15 +437,18 @@ def test_spark_reads_files_as_they_are(spark: Any, shuffled: Path, tmp_path: Pat
         (tmp_path / "nothing", "does not exist"),
         (tmp_path / "points.csv", "Spark reads Parquet"),
     ):
-        with pytest.raises(InputError, match=says), records_of(plan, path, Keep(plan.unit, ""), "spark"):
+        with (
+            pytest.raises(InputError, match=says),
+            aggregates_of(plan, path, ContributionBound(plan.unit, ""), "spark"),
+        ):
             pass
     with (
         pytest.raises(InputError, match="Spark reads Parquet"),
-        records_of(plan, dqam.read(shuffled), Keep(plan.unit, ""), "spark"),
+        aggregates_of(plan, dqam.read(shuffled), ContributionBound(plan.unit, ""), "spark"),
     ):
         pass
     frame = spark.read.parquet(str(shuffled)).withColumnRenamed("datetime", "when_it_was")
-    with pytest.raises(InputError, match="none for time"), records_of(plan, frame, Keep(plan.unit, "")):
+    with pytest.raises(InputError, match="none for time"), aggregates_of(plan, frame, ContributionBound(plan.unit, "")):
         pass
     with pytest.raises(InputError, match="on a cluster"):
         dqam.read(frame).trips()
@@ -428,10 +457,10 @@ def test_spark_reads_files_as_they_are(spark: Any, shuffled: Path, tmp_path: Pat
 def test_any_source_of_points_can_be_sorted_on_disk(shuffled: Path, tmp_path: Path) -> None:
     points = pd.read_parquet(shuffled)
     points.to_csv(tmp_path / "points.csv", index=False)
-    plan, keep = Plan.of(GRID, 1), Keep(Unit.trip(), "")
+    plan, keep = Plan.of(GRID, 1), ContributionBound(Unit.trip(), "")
     for trips in (points, tmp_path / "points.csv", f"file://{shuffled}"):
-        with in_memory(shuffled)(plan, keep) as ours, records_of(plan, trips, keep, "duckdb") as theirs:
-            np.testing.assert_array_equal(ours.ends(), theirs.ends())
+        with in_memory(shuffled)(plan, keep) as ours, aggregates_of(plan, trips, keep, "duckdb") as theirs:
+            np.testing.assert_array_equal(ours.total(EndpointsByCell()), theirs.total(EndpointsByCell()))
     with pytest.raises(InputError, match="not a table with a point a row"):
         publish(next(cities.city_trips(10, 0)), GRID, 1, dataset="x", engine="duckdb")
     with pytest.raises(InputError, match="no files that end with .parquet"):
@@ -522,26 +551,26 @@ def test_names_of_columns_do_not_matter(shuffled: Path, tmp_path: Path, named: s
     points.to_parquet(tmp_path / "x[1].parquet")
     points[points[named] == 1].to_parquet(tmp_path / "x1.parquet")  # what a pattern would read
     unit = Unit.person(1)
-    plan, keep = Plan.of(GRID, 1, unit="person", max_trips=1), Keep(unit, "5a17")
+    plan, keep = Plan.of(GRID, 1, unit="person", max_trips=1), ContributionBound(unit, "5a17")
     source = dqam.read(tmp_path / "x[1].parquet", columns={"person": named})
-    with records_of(plan, source, keep) as ours, records_of(plan, source, keep, "duckdb") as theirs:
-        assert ours.trips()[0] == theirs.trips()[0] == points[named].nunique()
-        np.testing.assert_array_equal(ours.ends(), theirs.ends())
+    with aggregates_of(plan, source, keep) as ours, aggregates_of(plan, source, keep, "duckdb") as theirs:
+        assert ours.total(TripsOnGrid())[0] == theirs.total(TripsOnGrid())[0] == points[named].nunique()
+        np.testing.assert_array_equal(ours.total(EndpointsByCell()), theirs.total(EndpointsByCell()))
 
 
 def test_the_unit_is_that_of_the_engine(shuffled: Path) -> None:
     plan = Plan.of(GRID, 1, unit="person", max_trips=1)
     with (
-        Disk(dqam.read(shuffled), Keep(Unit.trip()), GRID) as disk,
+        Disk(dqam.read(shuffled), ContributionBound(Unit.trip()), GRID) as disk,
         pytest.raises(InputError, match="whose they are"),
     ):
-        Curator(Scanned(disk, plan.queries), Budget(1), SeededNoise(0), Unit.person(1))
+        Curator(scanned(disk, plan.queries), Budget(1), SeededNoise(0), Unit.person(1))
     with (
         pytest.raises(InputError, match="kept for the unit"),
-        records_of(plan, dqam.read(shuffled), Keep(Unit.trip())),
+        aggregates_of(plan, dqam.read(shuffled), ContributionBound(Unit.trip())),
     ):
         pass
-    with records_of(plan, dqam.read(shuffled), Keep(Unit.person(1), "5a")) as records:
+    with aggregates_of(plan, dqam.read(shuffled), ContributionBound(Unit.person(1), "5a")) as records:
         with pytest.raises(InputError, match="for the unit 'trip' give all"):
             Curator(records, Budget(1), SeededNoise(0))
         with pytest.raises(InputError, match="keep only some trips|whose they are"):
@@ -550,8 +579,8 @@ def test_the_unit_is_that_of_the_engine(shuffled: Path) -> None:
 
 def test_sorted_points_do_not_stay(shuffled: Path, tmp_path: Path) -> None:
     plan = Plan.of(GRID, 1)
-    with Disk(dqam.read(shuffled), Keep(plan.unit, ""), GRID, folder=str(tmp_path)) as disk:
-        Scanned(disk, plan.queries).trips()
+    with Disk(dqam.read(shuffled), ContributionBound(plan.unit, ""), GRID, folder=str(tmp_path)) as disk:
+        scanned(disk, plan.queries).total(TripsOnGrid())
         (folder,) = tmp_path.iterdir()
         assert folder.stat().st_mode & 0o077 == 0
     assert not list(tmp_path.iterdir())
@@ -564,23 +593,23 @@ def test_a_disk_that_is_full_in_the_end_is_said(shuffled: Path, monkeypatch: pyt
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    with Disk(dqam.read(shuffled), Keep(plan.unit, ""), GRID) as disk:
+    with Disk(dqam.read(shuffled), ContributionBound(plan.unit, ""), GRID) as disk:
         with monkeypatch.context() as patched:
             patched.setattr(np, "save", full)
             with pytest.raises(InputError, match=r"no room to sort .*No space left.* set TMPDIR"):
-                Scanned(disk, plan.queries).trips()
+                scanned(disk, plan.queries).total(TripsOnGrid())
         assert disk._steps is None
 
 
 def test_a_first_scan_that_failed_can_be_done_again(shuffled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what it had open is closed when it fails, though the error is still held."""
-    plan, keep = Plan.of(GRID, 1), Keep(Unit.trip(), "")
+    plan, keep = Plan.of(GRID, 1), ContributionBound(Unit.trip(), "")
     with Disk(dqam.read(shuffled), keep, GRID) as disk, in_memory(shuffled)(plan, keep) as ours:
-        records = Scanned(disk, plan.queries)
+        records = scanned(disk, plan.queries)
         with monkeypatch.context() as patched:
             patched.setattr("dqam.engines.disk.walk", lambda *_: (_ for _ in ()).throw(InputError("on purpose")))
             with pytest.raises(InputError, match="on purpose") as held:
-                records.trips()
+                records.total(TripsOnGrid())
             assert held.value is not None
             assert not list(disk._folder.glob("*/points.db"))
-        np.testing.assert_array_equal(records.ends(), ours.ends())
+        np.testing.assert_array_equal(records.total(EndpointsByCell()), ours.total(EndpointsByCell()))

@@ -18,7 +18,7 @@ from dqam.geometry.walks import walk
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.publishing.pipeline import Plan
+from dqam.publishing.plan import Plan
 from dqam.release.release import Release
 
 MELBOURNE = (300_000.0, 5_800_000.0, 330_000.0, 5_824_000.0)

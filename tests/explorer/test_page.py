@@ -134,7 +134,7 @@ def test_the_layer_has_colours_where_trips_are(visit: Opener, pair: Served) -> N
         " const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
         " let n = 0; for (let i = 3; i < d.length; i += 4) n += d[i] < 128; return n / (d.length / 4); }"
     )
-    faces = pair.releases[0][1].blocks().value
+    faces = pair.releases[0][1].cells().value
     assert abs(clear - (faces < 0.7).mean()) < 0.1
 
 

@@ -10,7 +10,7 @@ from dqam.geometry.compact_walks import Steps
 from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import AnyWalks, walk
-from dqam.statistics.records import Records
+from dqam.privacy.aggregates import Aggregates
 
 BOUNDS = (0.0, 0.0, 8.0, 8.0)
 
@@ -49,7 +49,7 @@ def test_sums_of_steps_are_those_of_walks_and_in_a_tenth_of_the_room() -> None:
     same(Steps.of(steps), walks)
     rectangles = np.array([[0, 0, 256, 256], [90, 90, 140, 150], [128, 128, 129, 129]])
     for name, asked in (("trips", ()), ("distinct", (rectangles,)), ("shares", ()), ("ends", ())):
-        ours, theirs = (getattr(Records(each), name)(*asked) for each in (walks, steps))
+        ours, theirs = (getattr(Aggregates.of(each), name)(*asked) for each in (walks, steps))
         np.testing.assert_array_equal(ours, theirs)
     room = sum(getattr(steps, name).nbytes for name in Steps.ARRAYS)
     assert room < (trips.x.nbytes + trips.y.nbytes + trips.points * 8) / 10

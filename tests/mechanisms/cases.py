@@ -18,10 +18,10 @@ from dqam.mechanisms.flux import Flux
 from dqam.mechanisms.laplace import Laplace
 from dqam.mechanisms.mwem import Mwem
 from dqam.mechanisms.prish import Prish
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import Noise, SeededNoise
-from dqam.statistics.records import Records
 from dqam.values.guarantee import Number
 
 PUBLISHABLE = {name: row.make for name, row in MECHANISMS.items() if row.make is not None}
@@ -42,19 +42,19 @@ each = pytest.mark.parametrize("mechanism", ALL.values(), ids=ALL.keys())
 
 
 @cache
-def city(n: int = 300, seed: int = 1, resolution: int = 5) -> Records:
+def city(n: int = 300, seed: int = 1, resolution: int = 5) -> Aggregates:
     """Trips of the made-up city: skewed, and 20 visits long on 32 x 32 cells."""
     (trips,) = cities.city_trips(n, seed)
-    return Records(walk(trips, Grid.over(cities.BOUNDS, resolution)))
+    return Aggregates.of(walk(trips, Grid.over(cities.BOUNDS, resolution)))
 
 
-def strolls(n: int, grid: Grid, seed: int = 0, wide: float = 0.15) -> Records:
+def strolls(n: int, grid: Grid, seed: int = 0, wide: float = 0.15) -> Aggregates:
     """Straight trips from anywhere in the unit square, near enough even; `wide` 0 for trips of a single cell."""
     rng = np.random.default_rng(seed)
     start = rng.uniform(0, 1, (n, 2))
     end = np.clip(start + rng.normal(0, wide, (n, 2)), 0, 1) if wide else start
     x, y = np.stack([start, end], axis=1).reshape(-1, 2).T.copy()
-    return Records(walk(Trips(x, y, np.arange(0, 2 * n + 1, 2)), grid))
+    return Aggregates.of(walk(Trips(x, y, np.arange(0, 2 * n + 1, 2)), grid))
 
 
 def unit_square(rows: int, columns: int) -> Grid:
@@ -66,11 +66,11 @@ def some_queries(grid: Grid, count: int = 60, seed: int = 1) -> np.ndarray:
 
 
 def run(
-    mechanism: Mechanism, kept: Records, queries: np.ndarray, epsilon: Number, noise: int | Noise = 0
+    mechanism: Mechanism, kept: Aggregates, queries: np.ndarray, epsilon: Number, noise: int | Noise = 0
 ) -> tuple[SpatialHistogram, Curator]:
     """What it makes, and the curator that it asked."""
     curator = Curator(kept, Budget(epsilon), SeededNoise(noise) if isinstance(noise, int) else noise)
-    return mechanism.synthesize(curator, queries, curator.budget), curator
+    return mechanism.synthesize(curator, queries, curator.budget).histogram, curator
 
 
 def parts(of: SpatialHistogram) -> np.ndarray:

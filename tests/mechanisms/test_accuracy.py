@@ -9,7 +9,8 @@ from dqam import cities
 from dqam.geometry.grid import Grid
 from dqam.geometry.walks import walk
 from dqam.mechanisms import Mechanism, make
-from dqam.statistics.records import Records
+from dqam.privacy.aggregates import Aggregates
+from dqam.statistics.distinct import DistinctTrips
 from tests.mechanisms.cases import PUBLISHABLE, city, run, some_queries, strolls, unit_square
 
 TRIPS = 1000
@@ -17,11 +18,11 @@ WORTHS = (10, 50, 200, 1000, 5000)
 OTHERS = [name for name in PUBLISHABLE if name != "uniform"]
 
 
-def miss(mechanism: Mechanism, kept: Records, epsilon: str, runs: int) -> float:
+def miss(mechanism: Mechanism, kept: Aggregates, epsilon: str, runs: int) -> float:
     """The mean absolute error on rectangles that the mechanism was not given."""
-    grid = kept.walks.grid
+    grid = kept.grid
     given, fresh = some_queries(grid, 300, 1), some_queries(grid, 300, 2)
-    truth = kept.distinct(fresh)
+    truth = kept.total(DistinctTrips(fresh))
     return float(
         np.mean(
             [
@@ -33,21 +34,21 @@ def miss(mechanism: Mechanism, kept: Records, epsilon: str, runs: int) -> float:
 
 
 @cache
-def roads() -> Records:
+def roads() -> Aggregates:
     """Trips between random places of the city's roads: nearly even."""
     (trips,) = cities.uniform_trips(cities.made_up_city(), cities.BOUNDS, TRIPS, 1)
-    return Records(walk(trips, Grid.over(cities.BOUNDS, 5)))
+    return Aggregates.of(walk(trips, Grid.over(cities.BOUNDS, 5)))
 
 
 @cache
-def even() -> Records:
+def even() -> Aggregates:
     """Straight and short trips all over, for which an even spread is all but exact."""
     return strolls(TRIPS, unit_square(32, 32), wide=0.1)
 
 
 @cache
-def floor(name: str, worth: int) -> float:
-    return miss(make("uniform"), KINDS[name](), str(worth / TRIPS), 10)
+def floor(name: str, signal: int) -> float:
+    return miss(make("uniform"), KINDS[name](), str(signal / TRIPS), 10)
 
 
 KINDS = {"city": lambda: city(TRIPS), "roads": roads, "even": even}
@@ -63,22 +64,22 @@ def test_much_better_than_even_without_noise_to_speak_of(name: str, share: float
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_never_below_the_floor_on_a_city(name: str) -> None:
-    for worth in WORTHS:
-        assert miss(make(name), city(TRIPS), str(worth / TRIPS), 10) <= 1.15 * floor("city", worth), worth
+    for signal in WORTHS:
+        assert miss(make(name), city(TRIPS), str(signal / TRIPS), 10) <= 1.15 * floor("city", signal), signal
 
 
 @pytest.mark.parametrize("kind", ["roads", "even"])
 @pytest.mark.parametrize("name", OTHERS)
 def test_below_the_floor_by_no_more_than_noise_on_even_data(name: str, kind: str) -> None:
-    """Where there is nothing to learn, what was spent on it is lost: some counts' worth of noise, 1 / eps wide each.
+    """Where there is nothing to learn, what was spent on it is lost: some counts' signal of noise, 1 / eps wide each.
 
-    On roads that is up to 30 % of what the floor misses, between a worth of 100 and 500; more where that is less.
+    On roads that is up to 30 % of what the floor misses, between a signal of 100 and 500; more where that is less.
     """
     noises = 30 if name == "laplace" else 12
-    for worth in WORTHS:
-        error, least = miss(make(name), KINDS[kind](), str(worth / TRIPS), 10), floor(kind, worth)
-        assert error <= 1.15 * least + noises * TRIPS / worth, worth
-        assert kind == "even" or error <= 1.35 * least, worth
+    for signal in WORTHS:
+        error, least = miss(make(name), KINDS[kind](), str(signal / TRIPS), 10), floor(kind, signal)
+        assert error <= 1.15 * least + noises * TRIPS / signal, signal
+        assert kind == "even" or error <= 1.35 * least, signal
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -89,8 +90,8 @@ def test_more_budget_is_better(name: str) -> None:
 
 
 def test_flux_is_the_best_of_all_on_a_city_and_dqam_of_the_others() -> None:
-    """The second as the paper says; here for a worth of 500 up to 5,000, and by 10 % at least at 500."""
-    for worth, by in ((500, 1.1), (1000, 1.0), (5000, 1.0)):
-        errors = {name: miss(make(name), city(TRIPS), str(worth / TRIPS), 10) for name in PUBLISHABLE}
-        assert 1.5 * errors.pop("flux") < min(errors.values()), worth
-        assert by * errors.pop("dqam") < min(errors.values()), worth
+    """The second as the paper says; here for a signal of 500 up to 5,000, and by 10 % at least at 500."""
+    for signal, by in ((500, 1.1), (1000, 1.0), (5000, 1.0)):
+        errors = {name: miss(make(name), city(TRIPS), str(signal / TRIPS), 10) for name in PUBLISHABLE}
+        assert 1.5 * errors.pop("flux") < min(errors.values()), signal
+        assert by * errors.pop("dqam") < min(errors.values()), signal

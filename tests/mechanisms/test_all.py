@@ -26,7 +26,7 @@ from tests.mechanisms.cases import (
 )
 
 CITY = city()
-QUERIES = some_queries(CITY.walks.grid)
+QUERIES = some_queries(CITY.engine.walks.grid)
 
 
 def check(histogram: SpatialHistogram, curator: Curator) -> None:
@@ -142,8 +142,8 @@ def test_a_person_of_two_trips_doubles_all_noise(mechanism: Mechanism) -> None:
         noise = SeededNoise(5)
         noise.generator().bytes(16)  # as is drawn for the salt that chooses a person's trips
         plain, trip = run(mechanism, CITY, QUERIES, epsilon, noise)
-        person = Curator(CITY, Budget(2 * epsilon), SeededNoise(5), Unit.person(2), list(range(len(CITY.walks))))
-        made = mechanism.synthesize(person, QUERIES, person.budget)
+        person = Curator(CITY, Budget(2 * epsilon), SeededNoise(5), Unit.person(2), list(range(len(CITY.engine.walks))))
+        made = mechanism.synthesize(person, QUERIES, person.budget).histogram
         assert [entry.name for entry in person.ledger] == [entry.name for entry in trip.ledger]
         for two, one in zip(person.ledger, trip.ledger, strict=True):
             assert two.sensitivity == 2 * one.sensitivity

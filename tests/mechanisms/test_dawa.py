@@ -20,11 +20,13 @@ from dqam.mechanisms.laplace import Laplace
 from dqam.mechanisms.mwem import CellWeights
 from dqam.mechanisms.rounds import curated, play
 from dqam.mechanisms.uniform import Uniform
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics.questions import CellShares
-from dqam.statistics.records import MASS, Records
+from dqam.statistics import MASS, CellShares
+from dqam.statistics.cell_shares import MassByCell
+from dqam.statistics.distinct import DistinctTrips
 from dqam.values.guarantee import Unit
 
 CELLS = 4096
@@ -50,10 +52,10 @@ def shape(name: str) -> np.ndarray:
     return chance / chance.sum()
 
 
-def line(name: str, n: int = 10_000) -> Records:
+def line(name: str, n: int = 10_000) -> Aggregates:
     """The literature's setting: a record is one count in one cell."""
     cells = np.random.default_rng(5).choice(CELLS, n, p=shape(name))
-    return Records(walk(Trips((cells + 0.5) / CELLS, np.full(n, 0.5), np.arange(n + 1)), LINE))
+    return Aggregates.of(walk(Trips((cells + 0.5) / CELLS, np.full(n, 0.5), np.arange(n + 1)), LINE))
 
 
 def sums(cells: np.ndarray) -> np.ndarray:
@@ -62,9 +64,9 @@ def sums(cells: np.ndarray) -> np.ndarray:
     return before[RANGES[:, 2]] - before[RANGES[:, 0]]
 
 
-def error(kept: Records, epsilon: str, answer: Answer, runs: int = 4) -> float:
+def error(kept: Aggregates, epsilon: str, answer: Answer, runs: int = 4) -> float:
     """The mean absolute error of ranges."""
-    truth = sums(kept.shares() / MASS)
+    truth = sums(kept.total(MassByCell()) / MASS)
     errors = []
     for seed in range(runs):
         curator = Curator(kept, Budget(epsilon), SeededNoise(seed))
@@ -107,7 +109,7 @@ def mwem(rounds: int) -> Answer:
 def test_ranges_as_in_the_literature(name: str) -> None:
     """Better than noise on every cell, the more so the smaller n * eps is; than an even spread; and than MWEM."""
     kept = line(name)
-    even = np.abs(sums(np.full(CELLS, 10_000 / CELLS)) - sums(kept.shares() / MASS)).mean()
+    even = np.abs(sums(np.full(CELLS, 10_000 / CELLS)) - sums(kept.total(MassByCell()) / MASS)).mean()
     errors = [error(kept, epsilon, dawa) for epsilon in ("0.01", "0.1", "1")]
     plain = [error(kept, epsilon, identity) for epsilon in ("0.01", "0.1", "1")]
     assert errors[0] > 2 * errors[1] > 4 * errors[2]
@@ -209,25 +211,25 @@ def test_negatives_go_and_the_sum_stays(values: list[float]) -> None:
 SQUARE = Grid((0.0, 0.0, 1.0, 1.0), 64, 64)
 
 
-def crowd(n: int) -> Records:
+def crowd(n: int) -> Aggregates:
     """Straight trips, most of them near one corner."""
     rng = np.random.default_rng(2)
     start = rng.beta(1, 4, (n, 2)) * 0.99
     end = np.clip(start + rng.normal(0, 0.08, (n, 2)), 0, 0.99)
     x, y = np.stack([start, end], axis=1).reshape(-1, 2).T.copy()
-    return Records(walk(Trips(x, y, np.arange(0, 2 * n + 1, 2)), SQUARE))
+    return Aggregates.of(walk(Trips(x, y, np.arange(0, 2 * n + 1, 2)), SQUARE))
 
 
 def test_trips_on_a_grid() -> None:
     kept = crowd(20_000)
     queries, fresh = (random_rectangles(SQUARE, 500, np.random.default_rng(seed)) for seed in (1, 2))
-    truth = kept.distinct(fresh)
+    truth = kept.total(DistinctTrips(fresh))
 
     def miss(mechanism: Dawa | Laplace | Uniform, epsilon: str) -> float:
         errors = []
         for seed in range(3):
             curator = Curator(kept, Budget(epsilon), SeededNoise(seed))
-            histogram = mechanism.synthesize(curator, queries, curator.budget)
+            histogram = mechanism.synthesize(curator, queries, curator.budget).histogram
             assert curator.spent == curator.budget.epsilon
             assert isinstance(mechanism, Laplace) or histogram.faces.min() >= 0
             errors.append(np.abs(histogram.answers(fresh) - truth).mean())
@@ -245,7 +247,7 @@ def test_little_data_are_spread_evenly() -> None:
     faces = Dawa().synthesize(curator, queries, curator.budget).faces
     assert faces.min() == pytest.approx(faces.max())
     assert curator.spent == curator.budget.epsilon
-    assert not any(entry.question == "partition" for entry in curator.ledger)
+    assert not any(entry.kind == "partition" for entry in curator.ledger)
 
 
 def test_the_unit_of_a_person_widens_all_noise() -> None:
@@ -257,7 +259,7 @@ def test_the_unit_of_a_person_widens_all_noise() -> None:
     for entry in curator.ledger:
         if entry.name == "shares by group":
             assert entry.scale == 4 * MASS / entry.epsilon
-        elif entry.question == "partition":
+        elif entry.kind == "partition":
             assert entry.scale == 4 * 4 * 2**30 / entry.epsilon
 
 
@@ -265,10 +267,10 @@ def test_the_unit_of_a_person_widens_all_noise() -> None:
 def test_small_grids(shape: tuple[int, int]) -> None:
     grid = Grid((0.0, 0.0, 1.0, 1.0), *shape)
     points = np.random.default_rng(0).uniform(0, 1, (500, 2))
-    kept = Records(walk(Trips(points[:, 0].copy(), points[:, 1].copy(), np.arange(501)), grid))
+    kept = Aggregates.of(walk(Trips(points[:, 0].copy(), points[:, 1].copy(), np.arange(501)), grid))
     curator = Curator(kept, Budget(10), SeededNoise(0))
     queries = np.array([[0, 0, 1, 1]])
-    histogram = Dawa().synthesize(curator, queries, curator.budget)
+    histogram = Dawa().synthesize(curator, queries, curator.budget).histogram
     assert curator.spent == 10
     assert np.isfinite(histogram.faces).all()
     if histogram.faces.size > 1:
@@ -283,7 +285,7 @@ def test_a_ratio_is_between_0_and_1(ratio: float) -> None:
 
 def test_too_large_a_grid_is_refused_before_anything_is_spent() -> None:
     grid = Grid((0.0, 0.0, 1.0, 1.0), 4096, 4096)
-    kept = Records(walk(Trips(np.array([0.5]), np.array([0.5]), np.arange(2)), grid))
+    kept = Aggregates.of(walk(Trips(np.array([0.5]), np.array([0.5]), np.arange(2)), grid))
     curator = Curator(kept, Budget(1), SeededNoise(0))
     with pytest.raises(InputError, match="at most"):
         Dawa().synthesize(curator, np.array([[0, 0, 1, 1]]), curator.budget)

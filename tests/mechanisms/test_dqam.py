@@ -13,12 +13,13 @@ from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.regions import Partition
 from dqam.mechanisms import dqam as module
 from dqam.mechanisms.dqam import EMPTY, Dqam, Regions, _grade, _raise_steps, meets
-from dqam.mechanisms.uniform import Size, cover, lift, spread_evenly, stretch
+from dqam.mechanisms.size import SizeEstimate, cover
+from dqam.mechanisms.spreading import lift, spread_evenly, stretch
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics.questions import GroupShares
-from dqam.statistics.records import MASS
+from dqam.statistics import MASS, GroupShares
+from dqam.statistics.cell_shares import MassByCell
 from tests.mechanisms.cases import city, parts, run, some_queries, strolls, unit_square
 
 GRID = unit_square(8, 8)
@@ -28,8 +29,8 @@ PARTITION = Partition(
 )
 MASSES = np.array([40.0, 10.0, 20.0, 12.0, 8.0, 6.0, 4.0])
 HALF_A_SIDE = float(stretch(lift(GRID, np.ones(GRID.shape)), 100.0).answers(QUERIES).mean())  # for trips so long
-SIZE = Size(cover(GRID, QUERIES), 100.0, HALF_A_SIDE, worth=100.0)
-LONG = Size(cover(GRID, QUERIES), 100.0, 60.0, worth=100.0)  # three times as long
+SIZE = SizeEstimate(cover(GRID, QUERIES), 100.0, HALF_A_SIDE, signal=100.0)
+LONG = SizeEstimate(cover(GRID, QUERIES), 100.0, 60.0, signal=100.0)  # three times as long
 
 
 def regions(masses: np.ndarray = MASSES) -> Regions:
@@ -91,7 +92,7 @@ def test_an_even_mass_makes_an_even_histogram() -> None:
 
 @given(st.integers(0, 10**6), st.sampled_from([SIZE, LONG]))
 @settings(max_examples=60, deadline=None)
-def test_whatever_is_learned_stays_consistent(seed: int, size: Size) -> None:
+def test_whatever_is_learned_stays_consistent(seed: int, size: SizeEstimate) -> None:
     rng = np.random.default_rng(seed)
     model = Regions(GRID, PARTITION, rng.pareto(0.5, 7), size)
     for _ in range(5):
@@ -100,7 +101,7 @@ def test_whatever_is_learned_stays_consistent(seed: int, size: Size) -> None:
 
 
 @pytest.mark.parametrize("size", [SIZE, LONG], ids=["half a side", "long"])
-def test_densities_are_graded_so_that_little_is_left_to_mend(size: Size) -> None:
+def test_densities_are_graded_so_that_little_is_left_to_mend(size: SizeEstimate) -> None:
     """What mending raises shows in the total."""
     for seed in range(30):
         made = Regions(GRID, PARTITION, np.random.default_rng(seed).lognormal(0, 1, 7), size).histogram()
@@ -184,16 +185,16 @@ class Spy:
 
 
 @pytest.mark.parametrize(
-    ("worth", "depth", "rounds"),
+    ("signal", "depth", "rounds"),
     [(50, None, None), (160, 2, None), (800, 3, None), (1300, 4, 4), (5000, 4, 6), (10**6, 4, 11)],
 )
 def test_depth_and_rounds_follow_from_the_worth(
-    monkeypatch: pytest.MonkeyPatch, worth: int, depth: int | None, rounds: int | None
+    monkeypatch: pytest.MonkeyPatch, signal: int, depth: int | None, rounds: int | None
 ) -> None:
     """Depth log4(w) - 1 from 2 to 4; no rounds below 1,000, then ln(w) - 3; nothing but even below 150."""
-    exact = Size(cover(GRID, QUERIES), 500.0, 200.0, worth=float(worth), enough=worth >= 150)
+    exact = SizeEstimate(cover(GRID, QUERIES), 500.0, 200.0, signal=float(signal), enough=signal >= 150)
 
-    def size(curator: Curator, queries: np.ndarray, budget: Budget, least: float) -> Size:
+    def size(curator: Curator, queries: np.ndarray, budget: Budget, least: float) -> SizeEstimate:
         budget.spend(budget.left / 5)
         assert least == 150
         return exact
@@ -204,16 +205,16 @@ def test_depth_and_rounds_follow_from_the_worth(
     assert spy.depths == ([] if depth is None else [depth])
     assert spy.rounds == ([] if rounds is None else [rounds])
     if depth is not None:
-        assert depth == min(4, max(2, math.floor(math.log(worth, 4)) - 1))
+        assert depth == min(4, max(2, math.floor(math.log(signal, 4)) - 1))
     if rounds is not None:
-        assert rounds == round(math.log(worth) - 3)
+        assert rounds == round(math.log(signal) - 3)
 
 
 def test_what_is_given_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     spy = Spy(monkeypatch)
     for depth, rounds in ((1, 2), (5, 7), (0, 0)):
         _, curator = run(Dqam(depth=depth, rounds=rounds, least=0), city(300), some_queries(city(300).walks.grid), 1)
-        assert sum(entry.question == "select" for entry in curator.ledger) == rounds
+        assert sum(entry.kind == "select" for entry in curator.ledger) == rounds
     assert spy.depths == [1, 5, 0]
     assert spy.rounds == [2, 7]
 
@@ -231,7 +232,7 @@ def test_how_the_budget_is_shared() -> None:
     assert by_kind["tree"] + by_kind["masses"] == rest * 2 / 3
     rounds = [entry.epsilon for entry in curator.ledger[-8:]]
     assert len(set(rounds)) == 1
-    assert [entry.question for entry in curator.ledger[-8:]] == ["select", "measure"] * 4
+    assert [entry.kind for entry in curator.ledger[-8:]] == ["select", "measure"] * 4
 
 
 GROUPS = GroupShares(PARTITION.labels).name
@@ -239,9 +240,9 @@ GROUPS = GroupShares(PARTITION.labels).name
 
 def test_regions_have_the_masses_of_the_data_without_noise_to_speak_of() -> None:
     kept = city(2000)
-    grid = kept.walks.grid
+    grid = kept.grid
     made, _ = run(Dqam(depth=2, rounds=0), kept, some_queries(grid), 10**6)
-    shares = kept.shares() / MASS
+    shares = kept.total(MassByCell()) / MASS
     quarters = np.add.reduceat(np.add.reduceat(shares, range(0, 32, 8), axis=0), range(0, 32, 8), axis=1)
     faces = np.add.reduceat(np.add.reduceat(made.faces, range(0, 32, 8), axis=0), range(0, 32, 8), axis=1)
     assert np.corrcoef(quarters.ravel(), faces.ravel())[0, 1] > 0.95

@@ -13,26 +13,17 @@ from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice, Parts
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
-from dqam.mechanisms.flux import (
-    ENDPOINT_WEIGHT,
-    GLANCE,
-    MOST_SIDE,
-    PLENTY,
-    Estimate,
-    Flux,
-    Seen,
-    calibrated,
-    cap_quantile,
-    even_shadows,
-    exactly,
-    lattice_side,
-    size_share,
-)
-from dqam.mechanisms.uniform import Size, cover, measure_size, spread_evenly
+from dqam.mechanisms.flux import FIRST_LOOK, MOST_SIDE, Flux, cap_quantile, lattice_side, size_share
+from dqam.mechanisms.flux_fit import ENDPOINT_WEIGHT, STRONG, LatticeMeasurement, calibrated, even_shadows, exactly
+from dqam.mechanisms.flux_uncertainty import FluxEstimate
+from dqam.mechanisms.size import SizeEstimate, cover, measure_size
+from dqam.mechanisms.spreading import spread_evenly
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics.records import SHADOW, Records
+from dqam.statistics import SHADOW
+from dqam.statistics.distinct import DistinctTrips
 from dqam.values.guarantee import Unit
 from tests.mechanisms.cases import city, parts, run, some_queries, strolls, unit_square
 
@@ -42,17 +33,17 @@ FORCED = Flux(least=0)
 EPSILONS = ["1e-9", "0.001", "0.1", "1", "20", "1e6"]
 
 
-def wanderers(n: int, grid: Grid, seed: int = 0, points: int = 12) -> Records:
+def wanderers(n: int, grid: Grid, seed: int = 0, points: int = 12) -> Aggregates:
     """Trips of many legs, which come back to most places."""
     rng = np.random.default_rng(seed)
     x, y = rng.uniform(0, 1, (2, n * points))
-    return Records(walk(Trips(x, y, np.arange(0, n * points + 1, points)), grid))
+    return Aggregates.of(walk(Trips(x, y, np.arange(0, n * points + 1, points)), grid))
 
 
-def crowd(n: int, grid: Grid) -> Records:
+def crowd(n: int, grid: Grid) -> Aggregates:
     """All trips in one cell."""
     x = np.full(n, 0.3)
-    return Records(walk(Trips(x, x.copy(), np.arange(n + 1)), grid))
+    return Aggregates.of(walk(Trips(x, x.copy(), np.arange(n + 1)), grid))
 
 
 DATA = {
@@ -107,7 +98,7 @@ def test_the_check_finds_a_rounding_error() -> None:
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("kept", DATA.values(), ids=DATA.keys())
-def test_all_answers_grow_with_the_rectangle(kept: Records, epsilon: str) -> None:
+def test_all_answers_grow_with_the_rectangle(kept: Aggregates, epsilon: str) -> None:
     for mechanism, seed in ((FORCED, 0), (FORCED, 1), (Flux(), 2)):
         histogram, curator = run(mechanism, kept, QUERIES, epsilon, seed)
         assert histogram.is_monotone()
@@ -140,15 +131,15 @@ def test_they_do_for_lattices_of_any_side(side: int) -> None:
 def test_they_do_for_a_city_on_a_fine_grid() -> None:
     kept = city(2000, resolution=7)
     for epsilon in ("0.01", "0.5", "10"):
-        histogram, _ = run(FORCED, kept, some_queries(kept.walks.grid, 300), epsilon)
+        histogram, _ = run(FORCED, kept, some_queries(kept.grid, 300), epsilon)
         assert histogram.is_monotone()
 
 
 def test_the_total_is_the_number_of_trips_that_was_measured() -> None:
     for mechanism, epsilon in product((FORCED, Flux()), ("0.01", "1", "20")):
         one, other = (Curator(DATA["strolls"], Budget(epsilon), SeededNoise(4)) for _ in range(2))
-        histogram = mechanism.synthesize(one, QUERIES, one.budget)
-        size = measure_size(other, QUERIES, other.budget, mechanism.least, GLANCE, size_share)
+        histogram = mechanism.synthesize(one, QUERIES, one.budget).histogram
+        size = measure_size(other, QUERIES, other.budget, mechanism.least, FIRST_LOOK, size_share)
         assert histogram.total == pytest.approx(size.trips, rel=1e-12)
 
 
@@ -163,9 +154,9 @@ def test_one_measurement_of_shadows_takes_all_that_is_left() -> None:
         assert curator.spent == Fraction(epsilon)
         if "shadows" in names:
             assert [entry.name for entry in curator.ledger].count("shadows") == 1
-            worth = 800 * float(epsilon)
+            signal = 800 * float(epsilon)
             looks = sum(entry.epsilon for entry in curator.ledger if "met" in entry.name)
-            assert looks / Fraction(epsilon) == pytest.approx(size_share(worth), abs=0.02)
+            assert looks / Fraction(epsilon) == pytest.approx(size_share(signal), abs=0.02)
     _, poor = run(Flux(), DATA["strolls"], QUERIES, "0.01")
     assert not any("shadow" in entry.name for entry in poor.ledger)
 
@@ -174,21 +165,21 @@ WORTHS = [0.0, 0.5, 1.0, *np.geomspace(2, 1e12, 400)]
 
 
 def test_more_worth_leaves_more_for_the_shadows() -> None:
-    shares = [size_share(worth) for worth in WORTHS]
+    shares = [size_share(signal) for signal in WORTHS]
     assert all(more >= less for more, less in pairwise(shares))
     assert shares[0] == Fraction(1, 2)
-    assert shares[-1] == GLANCE
+    assert shares[-1] == FIRST_LOOK
 
 
 def test_more_worth_makes_a_finer_lattice() -> None:
-    sides = [lattice_side(worth) for worth in WORTHS]
+    sides = [lattice_side(signal) for signal in WORTHS]
     assert all(coarse <= fine for coarse, fine in pairwise(sides))
     assert sides[0] == 5
     assert sides[-1] == MOST_SIDE
 
 
 def test_more_worth_makes_a_higher_cap() -> None:
-    quantiles = [cap_quantile(worth) for worth in WORTHS]
+    quantiles = [cap_quantile(signal) for signal in WORTHS]
     assert all(low <= high for low, high in pairwise(quantiles))
     assert quantiles[0] == cap_quantile(Flux().known) == Fraction(7, 10)
     assert quantiles[-1] == Fraction(95, 100)
@@ -214,28 +205,28 @@ def test_without_noise_straight_trips_are_counted_once(shape: tuple[int, int], s
     lattice = Lattice.even(grid, side or MOST_SIDE)
     queries, rectangles = np.split(aligned(lattice, 600), 2)
     histogram, _ = run(Flux(side), kept, queries, "1e6")
-    off = np.abs(histogram.answers(rectangles) - kept.distinct(rectangles))
+    off = np.abs(histogram.answers(rectangles) - kept.total(DistinctTrips(rectangles)))
     assert histogram.total == 2000
     assert off.mean() < 3
     assert off.max() < 10
 
 
 @pytest.mark.parametrize("kept", [wanderers(300, GRID, points=3), city(2000)], ids=["one bend", "city"])
-def test_without_noise_trips_that_turn_back_are_counted_more_nearly_once_than_by_crossings(kept: Records) -> None:
-    grid = kept.walks.grid
+def test_without_noise_trips_that_turn_back_are_counted_more_nearly_once_than_by_crossings(kept: Aggregates) -> None:
+    grid = kept.grid
     histogram, _ = run(Flux(), kept, some_queries(grid, 300), "1e6")
     fresh = some_queries(grid, 400, seed=9)
-    counts = kept.distinct(fresh)
-    plain = np.minimum(SpatialHistogram.of(kept.walks).answers(fresh), len(kept.walks))
+    counts = kept.total(DistinctTrips(fresh))
+    plain = np.minimum(SpatialHistogram.of(kept.engine.walks).answers(fresh), len(kept.engine.walks))
     assert np.abs(histogram.answers(fresh) - counts).mean() < 0.5 * np.abs(plain - counts).mean()
 
 
 @pytest.mark.parametrize("kept", [DATA["strolls"], DATA["single cells"]], ids=["strolls", "single cells"])
-def test_little_worth_is_spread_evenly(kept: Records) -> None:
+def test_little_worth_is_spread_evenly(kept: Aggregates) -> None:
     for seed in range(5):
         histogram, _ = run(Flux(), kept, QUERIES, "0.02", seed)
         other = Curator(kept, Budget("0.02"), SeededNoise(seed))
-        size = measure_size(other, QUERIES, other.budget, Flux().least, GLANCE, size_share)
+        size = measure_size(other, QUERIES, other.budget, Flux().least, FIRST_LOOK, size_share)
         assert not size.enough
         np.testing.assert_allclose(
             parts(histogram), parts(spread_evenly(GRID, size)), rtol=1e-9, atol=1e-9 * histogram.total
@@ -246,8 +237,8 @@ def test_little_worth_is_spread_evenly(kept: Records) -> None:
 
 LATTICE = Lattice(np.array([0, 3, 8, 12, 16]), np.array([0, 5, 10, 16]))
 SNAPPED = LATTICE.snap(QUERIES)
-SEEN = Seen(LATTICE, 10.0, SNAPPED)
-SIZE = Size(cover(GRID, QUERIES), 1000.0, 400.0, worth=1000.0)
+SEEN = LatticeMeasurement(LATTICE, 10.0, SNAPPED)
+SIZE = SizeEstimate(cover(GRID, QUERIES), 1000.0, 400.0, signal=1000.0)
 
 
 def blurred(noise: float, seed: int) -> Parts:
@@ -282,7 +273,7 @@ def test_calibrated_numbers_have_the_right_total_and_mean_answer() -> None:
 def test_edges_are_scaled_by_no_more_than_three() -> None:
     measured = blurred(0, 0)
     for answer, scale in ((1000.0, 3.0), (0.0, 1 / 3)):
-        _, vertical, horizontal = calibrated(LATTICE, measured, Size(SIZE.covers, 1000.0, answer, 1000.0))
+        _, vertical, horizontal = calibrated(LATTICE, measured, SizeEstimate(SIZE.covers, 1000.0, answer, 1000.0))
         np.testing.assert_allclose(vertical, measured[1] * scale)
         np.testing.assert_allclose(horizontal, measured[2] * scale)
 
@@ -297,8 +288,8 @@ def test_endpoints_that_were_lost_in_noise_are_shifted_and_not_scaled() -> None:
 def test_the_more_worth_the_more_endpoints_are_added_evenly() -> None:
     a, v, h = blurred(5, 0)
     a *= 900 / a.sum()
-    for worth, evenly in ((0.0, 0.0), (PLENTY / 2, 50.0), (PLENTY, 100.0), (9 * PLENTY, 100.0)):
-        found, *_ = calibrated(LATTICE, (a, v, h), Size(SIZE.covers, 1000.0, 400.0, worth))
+    for signal, evenly in ((0.0, 0.0), (STRONG / 2, 50.0), (STRONG, 100.0), (9 * STRONG, 100.0)):
+        found, *_ = calibrated(LATTICE, (a, v, h), SizeEstimate(SIZE.covers, 1000.0, 400.0, signal))
         np.testing.assert_allclose(found, (a + evenly / a.size) * 1000 / (900 + evenly))
 
 
@@ -337,7 +328,7 @@ def part_of_the_way(noise: float, seed: int = 3) -> float:
     measured = calibrated(LATTICE, blurred(noise / ENDPOINT_WEIGHT, seed), SIZE)
     fitted = SEEN.fit(measured, 1000.0)
     even = SEEN.fit(even_shadows(LATTICE, measured, SIZE), 1000.0)
-    drawn, _ = Seen(LATTICE, noise, SNAPPED).drawn_to_even(measured, fitted, SIZE)
+    drawn, _ = LatticeMeasurement(LATTICE, noise, SNAPPED).drawn_to_even(measured, fitted, SIZE)
     start, stop, found = flat(even), flat(fitted), flat(drawn)
     far = np.abs(stop - start) > 1e-6
     ways = (found - start)[far] / (stop - start)[far]
@@ -362,7 +353,7 @@ def test_what_is_even_stays_so() -> None:
     measured = even_shadows(LATTICE, blurred(0, 0), SIZE)
     even = SEEN.fit(measured, 1000.0)
     for noise in (1e-9, 10.0):
-        drawn, _ = Seen(LATTICE, noise, SNAPPED).drawn_to_even(measured, even, SIZE)
+        drawn, _ = LatticeMeasurement(LATTICE, noise, SNAPPED).drawn_to_even(measured, even, SIZE)
         np.testing.assert_allclose(flat(drawn), flat(even), atol=1e-9 * 1000)
 
 
@@ -385,31 +376,31 @@ def test_what_is_seen_again_has_the_noise_that_was_measured_with() -> None:
     np.testing.assert_array_equal(flat(seen[1][1]), flat(SEEN.fit(seen[1][0], 1000.0)))
 
 
-def estimated(epsilon: Fraction) -> tuple[Estimate, Curator]:
+def estimated(epsilon: Fraction) -> tuple[FluxEstimate, Curator]:
     curator = Curator(DATA["strolls"], Budget(epsilon), SeededNoise(0))
-    return Flux().estimate(curator, QUERIES, curator.budget), curator
+    return Flux().synthesize(curator, QUERIES, curator.budget), curator
 
 
-@pytest.mark.parametrize("worth", [0.1 * Flux().rich, 0.5 * Flux().rich, 2 * Flux().rich])
-def test_an_estimate_tells_how_it_came_about(worth: float) -> None:
-    epsilon = Fraction(worth) / 800
+@pytest.mark.parametrize("signal", [0.1 * Flux().rich, 0.5 * Flux().rich, 2 * Flux().rich])
+def test_an_estimate_tells_how_it_came_about(signal: float) -> None:
+    epsilon = Fraction(signal) / 800
     found, curator = estimated(epsilon)
     np.testing.assert_array_equal(parts(found.histogram), parts(run(Flux(), DATA["strolls"], QUERIES, epsilon)[0]))
-    assert found.seen is not None
+    assert found.measurement is not None
     assert found.kept is not None
-    assert found.seen.lattice == Lattice.even(GRID, lattice_side(found.size.worth))
+    assert found.measurement.lattice == Lattice.even(GRID, lattice_side(found.size.signal))
     assert curator.ledger[-1].name == "shadows"
-    assert found.seen.noise == pytest.approx(float(curator.ledger[-1].scale / SHADOW))
-    refined = SpatialHistogram.from_flux(GRID, *found.seen.lattice.refine(*found.kept))
+    assert found.measurement.noise == pytest.approx(float(curator.ledger[-1].scale / SHADOW))
+    refined = SpatialHistogram.from_flux(GRID, *found.measurement.lattice.refine(*found.kept))
     np.testing.assert_allclose(parts(found.histogram), parts(refined), rtol=1e-9, atol=1e-6)
     assert found.misfit > 0
-    assert (found.drawn > 0) == (worth < Flux().rich)  # only the rich are not drawn to even
+    assert (found.shrunk > 0) == (signal < Flux().rich)  # only the rich are not drawn to even
 
 
 def test_an_estimate_of_little_worth_has_seen_nothing() -> None:
     found, _ = estimated(Fraction(1, 100))
-    assert found.seen is found.kept is None
-    assert found.misfit == found.drawn == 0
+    assert found.measurement is found.kept is None
+    assert found.misfit == found.shrunk == 0
 
 
 def test_rounding_errors_are_repaired_and_nothing_else_changes() -> None:
@@ -423,14 +414,14 @@ def test_rounding_errors_are_repaired_and_nothing_else_changes() -> None:
 
 
 def test_a_person_of_more_trips_has_as_much_more_noise() -> None:
-    """And as much less worth: the same as a trip for a part of the eps."""
+    """And as much less signal: the same as a trip for a part of the eps."""
     kept, people = DATA["strolls"], [f"p{i}" for i in range(800)]
     for trips, epsilon in product((2, 5), (Fraction(1), Fraction(20))):
         noise = SeededNoise(5)
         noise.generator().bytes(16)  # as is drawn for the salt that chooses a person's trips
         plain, single = run(FORCED, kept, QUERIES, epsilon, noise)
         person = Curator(kept, Budget(trips * epsilon), SeededNoise(5), Unit.person(trips), people)
-        made = FORCED.synthesize(person, QUERIES, person.budget)
+        made = FORCED.synthesize(person, QUERIES, person.budget).histogram
         assert person.spent == trips * epsilon
         assert [(entry.name, entry.sensitivity, entry.scale) for entry in person.ledger] == [
             (entry.name, trips * entry.sensitivity, entry.scale) for entry in single.ledger
@@ -441,7 +432,7 @@ def test_a_person_of_more_trips_has_as_much_more_noise() -> None:
 
 def test_of_a_person_with_many_trips_only_some_count() -> None:
     curator = Curator(DATA["strolls"], Budget(100), SeededNoise(0), Unit.person(3), np.arange(800) // 40)
-    made = FORCED.synthesize(curator, QUERIES, curator.budget)
+    made = FORCED.synthesize(curator, QUERIES, curator.budget).histogram
     check_by_definition(made)
     assert made.total == pytest.approx(60, abs=3)
 

@@ -61,14 +61,14 @@ def test_the_comparison_table_of_the_paper() -> None:
 @pytest.mark.parametrize("name", PUBLISHABLE)
 def test_query_aware_mechanisms_depend_on_the_queries(name: str) -> None:
     mechanism, kept = FORCED.get(name, make(name)), city(300)
-    one, other = (parts(run(mechanism, kept, some_queries(kept.walks.grid, 60, seed), 20)[0]) for seed in (1, 2))
+    one, other = (parts(run(mechanism, kept, some_queries(kept.grid, 60, seed), 20)[0]) for seed in (1, 2))
     assert MECHANISMS[name].query_aware == (one != other).any()
 
 
 @pytest.mark.parametrize("name", PUBLISHABLE)
 def test_data_aware_mechanisms_ask_which_cells_are_alike(name: str) -> None:
     _, curator = run(FORCED.get(name, make(name)), city(300), some_queries(city(300).walks.grid), 20)
-    asked = any(entry.question == "partition" or entry.name.startswith("uniformity") for entry in curator.ledger)
+    asked = any(entry.kind == "partition" or entry.name.startswith("uniformity") for entry in curator.ledger)
     assert MECHANISMS[name].data_aware == asked
 
 
@@ -95,7 +95,7 @@ def test_consistent_mechanisms_are(seed: int, rows: int, columns: int, n: int, w
 def test_consistent_mechanisms_are_on_a_city(name: str, epsilon: str) -> None:
     for seed in range(3):
         kept = city(300, seed)
-        queries = some_queries(kept.walks.grid, 100, seed)
+        queries = some_queries(kept.grid, 100, seed)
         for mechanism in (make(name), FORCED.get(name, make(name)), Dqam(depth=9, rounds=12, least=0)):
             made, _ = run(mechanism, kept, queries, epsilon, seed)
             assert excess(made) <= 1e-9
@@ -105,7 +105,7 @@ def test_consistent_mechanisms_are_on_a_city(name: str, epsilon: str) -> None:
 def test_the_others_are_not() -> None:
     """So that the test above could fail."""
     kept = city(300)
-    queries = some_queries(kept.walks.grid)
+    queries = some_queries(kept.grid)
     for name in ("laplace", "dawa"):
         assert not MECHANISMS[name].consistent
         assert max(excess(run(FORCED[name], kept, queries, 1000, seed)[0]) for seed in range(3)) > 0.01

@@ -23,7 +23,7 @@ FORMS: dict[str, Mechanism] = {
     **{name: row.make() for name, row in MECHANISMS.items() if row.make},
     **{f"{name}, forced": mechanism for name, mechanism in WHOLE_MECHANISMS.items()},
     "dqam, deep": Dqam(depth=9, rounds=2, least=0),
-    "dawa, by worth": Dawa(least=0),
+    "dawa, by signal": Dawa(least=0),
 }
 
 
@@ -40,12 +40,12 @@ def test_nothing_but_the_answers_decides(name: str) -> None:
         grid = Grid((0.0, 0.0, 1.0, 1.0), int(rng.integers(2, 14)), int(rng.integers(2, 14)))
         queries = random_rectangles(grid, int(rng.integers(1, 40)), rng)
         first = Prompted(some_walks(rng, grid, 200), Budget(epsilon), SeededNoise(int(rng.integers(2**31))))
-        made = FORMS[name].synthesize(first, queries, first.budget)
+        made = FORMS[name].synthesize(first, queries, first.budget).histogram
         assert first.spent == epsilon
         for trips in (0, 1, 60):
             again = Prompted(some_walks(rng, grid, trips), Budget(epsilon), SeededNoise(0))
             again.script = first.answers
-            same = FORMS[name].synthesize(again, queries, again.budget)
+            same = FORMS[name].synthesize(again, queries, again.budget).histogram
             assert [each.question for each in again.asked] == [each.question for each in first.asked]
             assert again.ledger == first.ledger
             for part in ("faces", "vertical", "horizontal"):

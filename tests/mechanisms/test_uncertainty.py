@@ -11,19 +11,22 @@ from dqam.errors import InputError
 from dqam.geometry.lattice import Lattice
 from dqam.geometry.rectangles import random_rectangles
 from dqam.mechanisms.flux import Flux
-from dqam.mechanisms.uncertainty import Doubt, doubt
+from dqam.mechanisms.flux_uncertainty import resample
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics.records import Records
+from dqam.statistics.distinct import DistinctTrips
+from dqam.statistics.trip_count import TripsOnGrid
+from dqam.values.uncertainty import Uncertainty
 from tests.mechanisms.cases import city, some_queries, strolls, unit_square
 
 
-def doubted(kept: Records, epsilon: str, seed: int) -> Doubt:
+def doubted(kept: Aggregates, epsilon: str, seed: int) -> Uncertainty:
     curator = Curator(kept, Budget(epsilon), SeededNoise(seed))
-    estimate = Flux().estimate(curator, some_queries(kept.walks.grid, 400), curator.budget)
+    estimate = Flux().synthesize(curator, some_queries(kept.grid, 400), curator.budget)
     asked = len(curator.ledger)
-    made = doubt(estimate)
+    made = resample(estimate)
     assert len(curator.ledger) == asked
     return made
 
@@ -31,8 +34,8 @@ def doubted(kept: Records, epsilon: str, seed: int) -> Doubt:
 @pytest.mark.parametrize(("trips", "epsilon"), [(300, "0.02"), (1000, "0.3"), (1000, "1"), (4000, "2")])
 def test_nine_in_ten_intervals_hold_the_truth(trips: int, epsilon: str) -> None:
     kept = city(trips, resolution=6)
-    fresh = random_rectangles(kept.walks.grid, 800, np.random.default_rng(9))
-    truth, held = kept.distinct(fresh), []
+    fresh = random_rectangles(kept.grid, 800, np.random.default_rng(9))
+    truth, held = kept.total(DistinctTrips(fresh)), []
     for seed in range(6):
         low, high = doubted(kept, epsilon, seed).intervals(fresh)
         held.append(((low <= truth) & (truth <= high)).mean())
@@ -49,7 +52,7 @@ def test_the_number_of_trips_is_as_doubtful_as_its_noise(epsilon: str) -> None:
         made = doubted(kept, epsilon, seed)
         assert made.lattice is not None
         np.testing.assert_allclose(made.deviations(whole), made.noise)
-        off.append(made.histogram.total - kept.trips()[0])
+        off.append(made.histogram.total - kept.total(TripsOnGrid())[0])
         noises.append(made.noise)
     assert 0.7 < np.std(off) / np.mean(noises) < 1.4
 
@@ -64,18 +67,18 @@ def test_so_it_is_where_the_grid_is_no_square(rows: int, columns: int) -> None:
 
 def test_they_are_not_simply_wide() -> None:
     kept = city(4000, resolution=6)
-    fresh = random_rectangles(kept.walks.grid, 800, np.random.default_rng(9))
+    fresh = random_rectangles(kept.grid, 800, np.random.default_rng(9))
     widths = []
     for epsilon in ("0.02", "0.2", "2"):
         low, high = doubted(kept, epsilon, 0).intervals(fresh)
-        widths.append((high - low).mean() / kept.distinct(fresh).mean())
+        widths.append((high - low).mean() / kept.total(DistinctTrips(fresh)).mean())
     assert widths[0] > 1.3 * widths[1] > 1.3 * 1.3 * widths[2]
     assert widths[2] < 0.35
 
 
 def test_an_interval_holds_the_answer_and_grows_with_confidence() -> None:
     kept = city(1000, resolution=6)
-    made, fresh = doubted(kept, "1", 1), random_rectangles(kept.walks.grid, 300, np.random.default_rng(9))
+    made, fresh = doubted(kept, "1", 1), random_rectangles(kept.grid, 300, np.random.default_rng(9))
     answers = made.histogram.answers(fresh)
     before = np.zeros(len(fresh))
     for confidence in (0.5, 0.9, 0.99):
@@ -91,7 +94,7 @@ def test_an_interval_holds_the_answer_and_grows_with_confidence() -> None:
 
 def test_the_same_seed_gives_the_same_doubt() -> None:
     kept = city(1000, resolution=6)
-    fresh = random_rectangles(kept.walks.grid, 300, np.random.default_rng(9))
+    fresh = random_rectangles(kept.grid, 300, np.random.default_rng(9))
     one, other = (doubted(kept, "1", 1).deviations(fresh) for _ in range(2))
     np.testing.assert_array_equal(one, other)
 
@@ -100,7 +103,7 @@ def test_the_same_seed_gives_the_same_doubt() -> None:
 def test_on_small_grids(shape: tuple[int, int]) -> None:
     kept = strolls(200, unit_square(*shape))
     for epsilon in ("0.001", "10"):
-        low, high = doubted(kept, epsilon, 0).intervals(some_queries(kept.walks.grid, 20))
+        low, high = doubted(kept, epsilon, 0).intervals(some_queries(kept.grid, 20))
         assert np.isfinite([low, high]).all()
         assert (low <= high).all()
 
@@ -118,7 +121,7 @@ def test_threads_that_share_records_get_the_shadows_of_their_own_lattice() -> No
     kept = strolls(3, unit_square(16, 16))
 
     def ask(side: int) -> set[bool]:
-        lattice = Lattice.even(kept.walks.grid, side)
+        lattice = Lattice.even(kept.grid, side)
         return {kept.shadows(lattice).slots.max() < lattice.numbers for _ in range(300)}
 
     with ThreadPoolExecutor(2) as pool:

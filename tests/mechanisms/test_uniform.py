@@ -8,21 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dqam.geometry.histogram import SpatialHistogram
-from dqam.mechanisms.uniform import (
-    LOOK,
-    Size,
-    Uniform,
-    cover,
-    fit,
-    lift,
-    measure_size,
-    spread,
-    spread_evenly,
-    stretch,
-)
+from dqam.mechanisms.size import LOOK, SizeEstimate, cover, measure_size
+from dqam.mechanisms.spreading import lift, match_size, spread, spread_evenly, stretch
+from dqam.mechanisms.uniform import Uniform
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
+from dqam.statistics.distinct import DistinctTrips
 from dqam.values.guarantee import Unit
 from tests.mechanisms.cases import city, parts, run, some_queries, strolls, unit_square
 
@@ -79,7 +71,7 @@ def test_fit_meets_both_numbers(rows: int, columns: int, seed: int, trips: float
     queries = some_queries(grid, 1 + seed % 9, seed)
     density = rng.exponential(1, grid.shape) if dense else np.ones(grid.shape)
     before = lift(grid, density)
-    size = Size(cover(grid, queries), trips, trips * share, worth=1.0)
+    size = SizeEstimate(cover(grid, queries), trips, trips * share, signal=1.0)
     made = spread(grid, density, size)
     edges = before.vertical.sum() + before.horizontal.sum()
     matrix = np.array([[before.faces.sum(), -edges], [0.0, 0.0]])
@@ -107,10 +99,10 @@ def test_most_cases_have_positive_factors() -> None:
     queries = some_queries(grid, 50)
     even = cover(grid, queries)[0].mean()  # the share of trips of a single visit that a query meets
     for share in (1.01 * even, (1 + even) / 2, 0.999):
-        made = spread_evenly(grid, Size(cover(grid, queries), 100.0, 100 * share, worth=1.0))
+        made = spread_evenly(grid, SizeEstimate(cover(grid, queries), 100.0, 100 * share, signal=1.0))
         assert made.vertical.min() > 0
         assert made.answers(queries).mean() == pytest.approx(100 * share)
-    assert not spread_evenly(grid, Size(cover(grid, queries), 100.0, 90 * even, worth=1.0)).vertical.any()
+    assert not spread_evenly(grid, SizeEstimate(cover(grid, queries), 100.0, 90 * even, signal=1.0)).vertical.any()
 
 
 @given(sides, sides, seeds)
@@ -119,7 +111,7 @@ def test_an_even_spread_has_equal_faces_and_equal_edges(rows: int, columns: int,
     grid = unit_square(rows, columns)
     queries = some_queries(grid, 5, seed)
     share = np.random.default_rng(seed).uniform()
-    made = spread_evenly(grid, Size(cover(grid, queries), 10.0, 10 * share, worth=1.0))
+    made = spread_evenly(grid, SizeEstimate(cover(grid, queries), 10.0, 10 * share, signal=1.0))
     assert np.ptp(made.faces) <= 1e-9
     edges = np.concatenate([made.vertical.ravel(), made.horizontal.ravel()])
     assert not edges.size or np.ptp(edges) <= 1e-9
@@ -129,7 +121,7 @@ def test_no_border_inside_the_grid() -> None:
     """The whole grid as the only query says nothing of the length of trips: it is guessed at half a side."""
     grid = unit_square(6, 10)
     whole = np.array([[0, 0, 10, 6]])
-    made = spread_evenly(grid, Size(cover(grid, whole), 30.0, 20.0, worth=1.0))
+    made = spread_evenly(grid, SizeEstimate(cover(grid, whole), 30.0, 20.0, signal=1.0))
     assert made.total == pytest.approx(30)
     assert made.faces.sum() == pytest.approx(30 * (1 + 4))
 
@@ -138,7 +130,7 @@ def test_single_cells_only() -> None:
     """Queries without an edge in them: the mean answer is that of faces."""
     grid = unit_square(4, 4)
     cells = np.array([[x, y, x + 1, y + 1] for x in range(4) for y in range(4)])
-    made = spread_evenly(grid, Size(cover(grid, cells), 32.0, 5.0, worth=1.0))
+    made = spread_evenly(grid, SizeEstimate(cover(grid, cells), 32.0, 5.0, signal=1.0))
     np.testing.assert_allclose(made.faces, 5)
     assert made.total == pytest.approx(32)
 
@@ -146,7 +138,8 @@ def test_single_cells_only() -> None:
 def test_an_answer_of_all_trips_means_long_trips_and_one_of_none_means_short_ones() -> None:
     grid, queries = unit_square(8, 8), some_queries(unit_square(8, 8), 40)
     short, long = (
-        spread_evenly(grid, Size(cover(grid, queries), 50.0, answer, worth=1.0)).faces.sum() for answer in (0.0, 50.0)
+        spread_evenly(grid, SizeEstimate(cover(grid, queries), 50.0, answer, signal=1.0)).faces.sum()
+        for answer in (0.0, 50.0)
     )
     assert short == pytest.approx(50)
     assert long > 50 * 8
@@ -160,7 +153,7 @@ def test_no_edges_at_all(shape: tuple[int, int]) -> None:
     bare = SpatialHistogram(
         grid, np.ones(shape), np.zeros((shape[0], shape[1] - 1)), np.zeros((shape[0] - 1, shape[1]))
     )
-    for made in (stretch(bare, 40.0), fit(bare, Size(cover(grid, queries), 40.0, 30.0, worth=1.0))):
+    for made in (stretch(bare, 40.0), match_size(bare, SizeEstimate(cover(grid, queries), 40.0, 30.0, signal=1.0))):
         assert made.total == pytest.approx(40)
 
 
@@ -184,7 +177,7 @@ def test_lift_has_edges_between_their_faces() -> None:
 
 def test_the_size_costs_a_part_and_all_where_there_is_too_little() -> None:
     kept = city(300)
-    queries = some_queries(kept.walks.grid)
+    queries = some_queries(kept.grid)
     for least, share, spent, looks in (
         (10.0, LOOK, LOOK, 1),
         (10.0, 2 * LOOK, 2 * LOOK, 2),
@@ -210,12 +203,12 @@ def test_a_second_look_may_find_too_little() -> None:
 
 def test_the_size_is_right_at_a_large_epsilon() -> None:
     kept = city(300)
-    queries = some_queries(kept.walks.grid)
+    queries = some_queries(kept.grid)
     curator = Curator(kept, Budget(10_000), SeededNoise(0))
     size = measure_size(curator, queries, curator.budget, 0)
     assert size.trips == pytest.approx(300, abs=0.01)
-    assert size.answer == pytest.approx(kept.distinct(queries).mean(), rel=1e-4)
-    assert size.worth == pytest.approx(300 * 10_000)
+    assert size.answer == pytest.approx(kept.total(DistinctTrips(queries)).mean(), rel=1e-4)
+    assert size.signal == pytest.approx(300 * 10_000)
 
 
 def test_a_size_is_never_out_of_reason() -> None:
@@ -230,7 +223,7 @@ def test_a_size_is_never_out_of_reason() -> None:
 
 def test_two_looks_are_better_than_the_first() -> None:
     kept = city(300)
-    queries = some_queries(kept.walks.grid)
+    queries = some_queries(kept.grid)
 
     def misses(least: float) -> float:
         errors = []
@@ -244,14 +237,14 @@ def test_two_looks_are_better_than_the_first() -> None:
 
 def test_worth_is_by_unit() -> None:
     kept = city(300)
-    queries = some_queries(kept.walks.grid)
+    queries = some_queries(kept.grid)
     curator = Curator(kept, Budget(1000), SeededNoise(0), Unit.person(5), list(range(300)))
-    assert measure_size(curator, queries, curator.budget, 0).worth == pytest.approx(300 * 1000 / 5, rel=0.01)
+    assert measure_size(curator, queries, curator.budget, 0).signal == pytest.approx(300 * 1000 / 5, rel=0.01)
 
 
 def test_uniform_answers_depend_on_the_shape_of_a_rectangle_alone() -> None:
     kept = city(1000)
-    made, _ = run(Uniform(), kept, some_queries(kept.walks.grid), 1)
+    made, _ = run(Uniform(), kept, some_queries(kept.grid), 1)
     rng = np.random.default_rng(0)
     for wide, high in ((1, 1), (4, 9), (31, 2), (32, 32)):
         west, south = rng.integers(0, 33 - wide, 20), rng.integers(0, 33 - high, 20)

@@ -10,10 +10,11 @@ from dqam.geometry.histogram import SpatialHistogram
 from dqam.mechanisms.mwem import CellWeights, Mwem, _answer
 from dqam.mechanisms.prish import FacesAndEdges, Prish, scaled_to
 from dqam.mechanisms.rounds import Oracle, curated, measure_crossings, play, rounds_for
-from dqam.mechanisms.uniform import lift, stretch
+from dqam.mechanisms.spreading import lift, stretch
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
+from dqam.statistics.distinct import DistinctTrips
 from dqam.values.guarantee import Unit
 from tests.mechanisms.cases import city, excess, parts, run, some_queries, strolls, unit_square
 
@@ -204,11 +205,11 @@ def test_rounds_ask_for_the_worst_and_cut_what_can_not_be_true() -> None:
 
 def test_the_curator_as_oracle_spends_all_that_is_left() -> None:
     kept = city(300)
-    queries = some_queries(kept.walks.grid)
+    queries = some_queries(kept.grid)
     curator = Curator(kept, Budget(10**7), SeededNoise(0))
     curator.budget.spend(10**6)
     oracle = curated(curator, queries, curator.budget, 2)
-    truth = kept.distinct(queries)
+    truth = kept.total(DistinctTrips(queries))
     wrong = truth.astype(float)
     wrong[17] += 25
     for _ in range(2):
@@ -220,7 +221,9 @@ def test_the_curator_as_oracle_spends_all_that_is_left() -> None:
 
 def test_crossings_are_those_of_the_data_or_a_guess() -> None:
     kept = city(1000)
-    truth = float(np.minimum(np.diff(kept.walks.pieces) - 1, 32).mean())  # of each trip at most a side of the grid
+    truth = float(
+        np.minimum(np.diff(kept.engine.walks.pieces) - 1, 32).mean()
+    )  # of each trip at most a side of the grid
     grid = unit_square(32, 32)
     for epsilon, wanted, width in ((10**6, truth, 0.001), ("0.0001", 16, 0.01)):
         curator = Curator(kept, Budget(epsilon), SeededNoise(0))
@@ -236,13 +239,13 @@ def test_crossings_are_those_of_the_data_or_a_guess() -> None:
 
 
 def test_rounds_follow_from_the_worth() -> None:
-    assert [rounds_for(worth, 5) for worth in (0.01, 1.0, 2.0, 1e3, 1e9)] == [1, 1, 1, 5, 5]
-    counts = [rounds_for(worth, 20) for worth in np.geomspace(1, 1e6, 50)]
+    assert [rounds_for(signal, 5) for signal in (0.01, 1.0, 2.0, 1e3, 1e9)] == [1, 1, 1, 5, 5]
+    counts = [rounds_for(signal, 20) for signal in np.geomspace(1, 1e6, 50)]
     assert counts == sorted(counts)
     assert counts[-1] == 20
     kept = city(300)
     for mechanism, most in ((Mwem(), 20), (Prish(), 5)):
         for epsilon in (3, 100):
-            _, curator = run(mechanism, kept, some_queries(kept.walks.grid), epsilon)
-            played = sum(entry.question == "select" for entry in curator.ledger)
+            _, curator = run(mechanism, kept, some_queries(kept.grid), epsilon)
+            played = sum(entry.kind == "select" for entry in curator.ledger)
             assert played == rounds_for(300.0 * epsilon, most)

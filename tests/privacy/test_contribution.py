@@ -6,7 +6,7 @@ import pytest
 
 import dqam
 from dqam.errors import InputError
-from dqam.privacy.contribution import Keep
+from dqam.privacy.contribution import ContributionBound
 from dqam.values.guarantee import Unit
 
 PERSONS = pa.array(["a", "b", "a", "a", "b", "c", "a"])
@@ -15,7 +15,7 @@ TRIPS = pa.array(["1", "2", "3", "4", "5", "6", "7"])
 
 def test_every_person_has_at_most_m() -> None:
     for m in (1, 2, 3, 9):
-        keep = Keep(Unit.person(m), "5a").mask(PERSONS, TRIPS)
+        keep = ContributionBound(Unit.person(m), "5a").mask(PERSONS, TRIPS)
         assert keep is not None
         for person in "abc":
             own = np.array(PERSONS.to_pylist()) == person
@@ -23,7 +23,7 @@ def test_every_person_has_at_most_m() -> None:
 
 
 def test_others_do_not_matter_nor_does_the_order() -> None:
-    keep = Keep(Unit.person(2), "5a")
+    keep = ContributionBound(Unit.person(2), "5a")
     whole = dict(zip(TRIPS.to_pylist(), keep.mask(PERSONS, TRIPS), strict=True))
     rng = np.random.default_rng(0)
     for gone in "abc":
@@ -36,7 +36,7 @@ def test_others_do_not_matter_nor_does_the_order() -> None:
 
 def test_another_salt_is_another_choice_and_all_are_likely() -> None:
     rng = np.random.default_rng(0)
-    counts = sum(Keep.of(Unit.person(1), rng).mask(PERSONS, TRIPS).astype(int) for _ in range(200))  # type: ignore[union-attr]
+    counts = sum(ContributionBound.of(Unit.person(1), rng).mask(PERSONS, TRIPS).astype(int) for _ in range(200))  # type: ignore[union-attr]
     np.testing.assert_allclose(np.array(counts) / 200, [1 / 4, 1 / 2, 1 / 4, 1 / 4, 1 / 2, 1, 1 / 4], atol=0.12)
 
 
@@ -45,26 +45,26 @@ def test_without_ids_others_do_not_matter_either() -> None:
     rng = np.random.default_rng(1)
     persons = np.repeat(np.arange(50), 3)
     rng.shuffle(persons)
-    keep = Keep(Unit.person(1), "5a17")
+    keep = ContributionBound(Unit.person(1), "5a17")
     whole, less = keep.mask(persons.tolist()), keep.mask(persons[persons != 7].tolist())
     assert whole is not None
     np.testing.assert_array_equal(whole[persons != 7], less)
 
 
 def test_equal_ids_are_not_one_trip() -> None:
-    assert Keep(Unit.person(1), "5a").mask(["a"] * 5, pa.array([7] * 5)).sum() == 1  # type: ignore[union-attr]
+    assert ContributionBound(Unit.person(1), "5a").mask(["a"] * 5, pa.array([7] * 5)).sum() == 1  # type: ignore[union-attr]
 
 
 def test_all_trips_are_kept_for_trips() -> None:
-    assert Keep(Unit.trip(), "5a").mask(None, None) is None
-    assert Keep(Unit.trip(), "5a").sql("t", None, None) == "SELECT * FROM t"
+    assert ContributionBound(Unit.trip(), "5a").mask(None, None) is None
+    assert ContributionBound(Unit.trip(), "5a").sql("t", None, None) == "SELECT * FROM t"
 
 
 def test_ids_are_needed() -> None:
-    keep = Keep(Unit.person(1), "5a")
-    with pytest.raises(InputError, match="name a person column"):
+    keep = ContributionBound(Unit.person(1), "5a")
+    with pytest.raises(InputError, match=r"columns=\{'person': 'NAME'\}"):
         keep.mask(None, TRIPS)
-    with pytest.raises(InputError, match="name a person column"):
+    with pytest.raises(InputError, match=r"columns=\{'person': 'NAME'\}"):
         keep.sql("points", None, "tid")
     assert keep.sql("points", "uid", None) == "SELECT * FROM points"
     with pytest.raises(InputError, match="all whole numbers, or all text"):
@@ -87,6 +87,6 @@ def test_white_space_makes_no_second_person(form: str) -> None:
     for table in (trips, as_bytes):
         read = dqam.read(table).trips()
         assert len(read) == 5
-        assert Keep(Unit.person(1), "5a").mask(read.persons, read.ids).sum() == 1  # type: ignore[union-attr]
-    assert Keep(Unit.person(1), "5a").mask(persons).sum() == 1  # type: ignore[union-attr]
-    assert Keep(Unit.person(1), "5a").mask(np.array([0.0, -0.0])).sum() == 1  # type: ignore[union-attr, arg-type]
+        assert ContributionBound(Unit.person(1), "5a").mask(read.persons, read.ids).sum() == 1  # type: ignore[union-attr]
+    assert ContributionBound(Unit.person(1), "5a").mask(persons).sum() == 1  # type: ignore[union-attr]
+    assert ContributionBound(Unit.person(1), "5a").mask(np.array([0.0, -0.0])).sum() == 1  # type: ignore[union-attr, arg-type]

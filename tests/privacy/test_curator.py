@@ -13,13 +13,12 @@ from dqam.geometry.regions import Partition
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Walks, walk
 from dqam.privacy.budget import Budget
-from dqam.privacy.contribution import Keep
+from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import OpenDPNoise, SeededNoise
+from dqam.statistics import MASS, Crossings, LengthQuantile, TripCount
 from dqam.statistics.buckets import L1Buckets
 from dqam.statistics.privtree import PrivTree
-from dqam.statistics.questions import Flux, LengthQuantile, TripCount
-from dqam.statistics.records import MASS, Records
 from dqam.values.guarantee import LedgerEntry, Unit
 
 GRID = Grid((0.0, 0.0, 4.0, 4.0), 4, 4)
@@ -34,9 +33,8 @@ def walks(n: int = 50) -> Walks:
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Notes each time the data is looked at."""
     seen: list[str] = []
-    for kind in (TripCount, LengthQuantile):
-        plain = kind.of
-        monkeypatch.setattr(kind, "of", lambda self, records, plain=plain: seen.append("of") or plain(self, records))
+    plain = InMemory.add_up
+    monkeypatch.setattr(InMemory, "add_up", lambda *given: seen.append("scan") or plain(*given))
     monkeypatch.setattr(PrivTree, "grow", lambda *_: seen.append("grow"))
     return seen
 
@@ -45,7 +43,7 @@ def test_the_budget_is_charged_before_the_data_is_looked_at(looks: list[str]) ->
     budget = Budget(1)
     curator = Curator(walks(), budget, SeededNoise(0))
     curator.measure(TripCount(), budget, "0.75")
-    assert looks == ["of"]
+    assert looks == ["scan"]
     for ask in (
         lambda: curator.measure(TripCount(), budget, 0.5),
         lambda: curator.select(LengthQuantile.on(GRID, Fraction(1, 2)), budget, 0.5),
@@ -53,7 +51,7 @@ def test_the_budget_is_charged_before_the_data_is_looked_at(looks: list[str]) ->
     ):
         with pytest.raises(BudgetError, match="epsilon 0.5 was requested and 0.25 of 1 is left"):
             ask()
-    assert looks == ["of"]
+    assert looks == ["scan"]
     assert curator.spent == Fraction(3, 4)
     curator.partition(PrivTree(), budget)
     assert budget.left == 0
@@ -63,7 +61,7 @@ def test_the_budget_is_charged_before_the_data_is_looked_at(looks: list[str]) ->
 
 def test_only_the_budget_of_the_data_set_pays() -> None:
     curator = Curator(walks(), Budget(1, "city"), SeededNoise(0))
-    with pytest.raises(BudgetError, match="mine is no part of city"):
+    with pytest.raises(BudgetError, match="mine is not part of city"):
         curator.measure(TripCount(), Budget(100, "mine"))
     part, _ = curator.budget.split(a=1, b=1)
     curator.measure(TripCount(), part.split(c=1)[0])
@@ -80,10 +78,10 @@ def test_a_budget_can_not_be_copied_or_changed() -> None:
 
 
 def test_a_question_that_breaks_is_charged_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(self: TripCount, records: Records) -> np.ndarray:
+    def broken(self: TripCount, *totals: np.ndarray) -> np.ndarray:
         raise RuntimeError
 
-    monkeypatch.setattr(TripCount, "of", broken)
+    monkeypatch.setattr(TripCount, "value", broken)
     curator = Curator(walks(), Budget(1), SeededNoise(0))
     with pytest.raises(RuntimeError):
         curator.measure(TripCount(), curator.budget)
@@ -152,9 +150,11 @@ def test_the_ledger_tells_all() -> None:
     curator.partition(PrivTree(), tree)
     curator.select(LengthQuantile(np.array([1, 2]), Fraction(9, 10)), length)
     assert curator.ledger == (
-        LedgerEntry("measure", "number of trips", 3, Fraction(1, 4), Fraction(12)),
-        LedgerEntry("partition", "privtree", 3 * MASS, Fraction(1, 2), Fraction(14 * MASS)),
-        LedgerEntry("select", "walk length quantile", 27, Fraction(1, 4), Fraction(2 * 27 * 4)),
+        LedgerEntry("measure", "Number of trips", 3, Fraction(1, 4), Fraction(12)),
+        LedgerEntry(
+            "partition", "Regions of similar density (PrivTree)", 3 * MASS, Fraction(1, 2), Fraction(14 * MASS), MASS
+        ),
+        LedgerEntry("select", "Cap on the length of a trip", 27, Fraction(1, 4), Fraction(2 * 27 * 4)),
     )
     assert curator.spent == 1
     with pytest.raises(AttributeError):
@@ -176,7 +176,7 @@ def test_persons_are_needed_for_a_unit_of_persons() -> None:
     nobody = Curator(walks(2), Budget(10**6), SeededNoise(0), Unit.person(2), pa.array(["a", None]))
     assert nobody.measure(TripCount(), nobody.budget) == [1]
     twice = pa.DictionaryArray.from_arrays([0, 1, 2, 3], ["a"] * 4)  # one person under four numbers
-    assert Keep(Unit.person(1), "00").mask(twice).sum() == 1
+    assert ContributionBound(Unit.person(1), "00").mask(twice).sum() == 1
     with pytest.raises(TypeError):
         Unit.person(1.5)  # type: ignore[arg-type]
 
@@ -193,7 +193,7 @@ def test_private_number_and_length() -> None:
     curator = Curator(data, Budget(2), OpenDPNoise())
     assert abs(curator.measure(TripCount(), curator.budget, 1)[0] - 2000) < 40
     scores = LengthQuantile.on(GRID, Fraction(9, 10))
-    chosen = scores.lengths[curator.select(scores, curator.budget)]
+    chosen = scores.candidates[curator.select(scores, curator.budget)]
     crossings = np.diff(data.pieces) - 1
     assert 0.85 < (crossings <= chosen).mean() < 0.97
 
@@ -232,7 +232,7 @@ def test_what_the_curator_goes_by_can_not_be_changed() -> None:
 
 def test_whole_numbers_of_numpy_do_not_wrap() -> None:
     curator = Curator(walks(1), Budget(1), SeededNoise(0), Unit.person(65537), ["one"])
-    curator.measure(Flux(Partition.whole(4, 4), np.int32(1)), curator.budget)  # type: ignore[arg-type]
+    curator.measure(Crossings(Partition.whole(4, 4), np.int32(1)), curator.budget)  # type: ignore[arg-type]
     assert curator.ledger[0].sensitivity == 65536 * 65537
 
 

@@ -25,14 +25,19 @@ from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
 from dqam.mechanisms import MECHANISMS, flux
-from dqam.mechanisms.uniform import EmptyMapError, measure_size
+from dqam.mechanisms.size import EmptyMapError, measure_size
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
-from dqam.privacy.contribution import Keep
+from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
 from dqam.privacy.ledger import Ledger
 from dqam.privacy.noise import SeededNoise
-from dqam.publishing.pipeline import Plan, publish, records_of
-from dqam.statistics.records import Records
+from dqam.publishing.pipeline import aggregates_of, publish
+from dqam.publishing.plan import Plan
+from dqam.statistics.cell_shares import MassByCell
+from dqam.statistics.distinct import DistinctTrips
+from dqam.statistics.endpoints import EndpointsByCell
+from dqam.statistics.trip_count import TripsOnGrid
 
 GRID = Grid((0.0, 0.0, 16.0, 16.0), 16, 16)
 TWENTY = 20
@@ -102,10 +107,10 @@ FORMATS: dict[str, Callable[[], Any]] = {
 def test_a_trip_in_twenty_rows_is_one_trip(name: str) -> None:
     plan = Plan.of(GRID, 1)
     for engine in ("local", "duckdb") if "points" in name else ("local",):
-        with records_of(plan, FORMATS[name](), Keep(plan.unit), engine) as records:
-            assert records.trips() == [11]
-            assert records.distinct(np.array([[0, 0, 16, 16]])) == [11]
-            assert records.ends().sum() == 22
+        with aggregates_of(plan, FORMATS[name](), ContributionBound(plan.unit), engine) as records:
+            assert records.total(TripsOnGrid()) == [11]
+            assert records.total(DistinctTrips(np.array([[0, 0, 16, 16]]))) == [11]
+            assert records.total(EndpointsByCell()).sum() == 22
 
 
 def test_a_trip_in_twenty_rows_is_one_trip_for_a_file_of_porto(tmp_path: Path, ledger: Ledger, seeded: None) -> None:
@@ -121,8 +126,8 @@ def test_without_ids_a_row_is_a_trip_and_the_promise_says_so(ledger: Ledger) -> 
     assert release.provenance.promise == "Differentially private for one row, which is a trip, epsilon = 1."
     assert "one row" in release.report()
     plan = Plan.of(GRID, 1)
-    with records_of(plan, ways, Keep(plan.unit)) as records:
-        assert records.trips() == [30]
+    with aggregates_of(plan, ways, ContributionBound(plan.unit)) as records:
+        assert records.total(TripsOnGrid()) == [30]
 
 
 def crossing(trips: int) -> Trips:
@@ -170,8 +175,14 @@ def test_no_row_vetoes_a_release_or_decides_how_others_are_read(tmp_path: Path, 
         path = tmp_path / f"{name}.csv"
         text = "\n".join(["trip_id,user_id,time,lon,lat", *lines_in])
         path.write_bytes(text.encode("utf-8", "surrogateescape"))
-        with records_of(plan, path, Keep(plan.unit)) as records:
-            made.append((records.trips()[0], records.shares().sum(), records.distinct(plan.queries)))
+        with aggregates_of(plan, path, ContributionBound(plan.unit)) as records:
+            made.append(
+                (
+                    records.total(TripsOnGrid())[0],
+                    records.total(MassByCell()).sum(),
+                    records.total(DistinctTrips(plan.queries)),
+                )
+            )
     assert made[1][0] - made[0][0] in (0, 1)
     changed = made[1][2] - made[0][2]
     assert changed.min() >= 0
@@ -218,8 +229,8 @@ def test_an_odd_value_changes_nothing_for_others(name: str) -> None:
     plan = Plan.of(GRID, 1)
     made = []
     for table in ODD[name]():
-        with records_of(plan, table, Keep(plan.unit)) as records:
-            made.append((records.trips()[0], records.distinct(plan.queries)))
+        with aggregates_of(plan, table, ContributionBound(plan.unit)) as records:
+            made.append((records.total(TripsOnGrid())[0], records.total(DistinctTrips(plan.queries))))
     assert made[0][0] == 30
     changed = made[1][1] - made[0][1]
     assert changed.min() >= 0
@@ -233,8 +244,8 @@ def test_a_row_that_is_not_text_does_not_change_the_header(tmp_path: Path, start
     for odd in (b"", b"\xc3(\n", b"\xff,1,1\n", b"\xff,1,1,1\n"):
         path.write_bytes(text.encode() + odd)
         source = dqam.read(path, columns={"lon": "l\u00e4nge"})
-        with records_of(plan, source, Keep(plan.unit)) as records:
-            assert records.trips() == [30]
+        with aggregates_of(plan, source, ContributionBound(plan.unit)) as records:
+            assert records.total(TripsOnGrid()) == [30]
 
 
 @pytest.mark.parametrize("mechanism", [name for name, row in MECHANISMS.items() if row.publishable])
@@ -263,7 +274,7 @@ def test_how_often_an_empty_map_is_noticed() -> None:
     """As docs say: at the first look in 91 % of all cases, and later in nearly all others; 200 trips hardly ever."""
     queries = random_rectangles(GRID, 20, np.random.default_rng(0))
     for trips, first, ever in ((0, (0.86, 0.96), (0.99, 1)), (200, (0, 0.02), (0, 0.02))):
-        records, costs = Records(walk(crossing(trips), GRID)), []
+        records, costs = Aggregates.of(walk(crossing(trips), GRID)), []
         for seed in range(400):
             curator = Curator(records, Budget(1), SeededNoise(seed), wary=True)
             with suppress(EmptyMapError):
@@ -312,7 +323,7 @@ def test_a_stop_says_whether_this_run_was_charged(
     def stop(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Plan, "release", stop) if paid else monkeypatch.setattr(publishing, "records_of", stop)
+    monkeypatch.setattr(Plan, "release", stop) if paid else monkeypatch.setattr(publishing, "aggregates_of", stop)
     bounds = [str(side) for side in cities.BOUNDS]
     more = ["--epsilon", "1", "-o", str(tmp_path / "map.nc"), "--ledger", str(tmp_path / "ledger.db")]
     monkeypatch.setattr(sys, "argv", ["dqam", "publish", str(tmp_path / "city.parquet"), "--bounds", *bounds, *more])

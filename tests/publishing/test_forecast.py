@@ -5,7 +5,7 @@ import pytest
 
 from dqam.geometry.grid import Grid
 from dqam.publishing.forecast import forecast
-from dqam.publishing.pipeline import Plan
+from dqam.publishing.plan import Plan
 
 GRID = Grid.over((0.0, 0.0, 1.0, 1.0), 5)
 

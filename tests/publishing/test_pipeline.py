@@ -20,7 +20,8 @@ from dqam.privacy.curator import Curator
 from dqam.privacy.ledger import Ledger
 from dqam.privacy.noise import OpenDPNoise
 from dqam.publishing import pipeline as publishing
-from dqam.publishing.pipeline import Plan, data_set_name, publish
+from dqam.publishing.pipeline import data_set_name, publish
+from dqam.publishing.plan import Plan
 from dqam.values.guarantee import Unit
 
 GRID = Grid.over(cities.BOUNDS, 4)

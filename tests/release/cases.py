@@ -11,7 +11,7 @@ from dqam.geometry.walks import walk
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.publishing.pipeline import Plan
+from dqam.publishing.plan import Plan
 from dqam.release.release import Release
 
 HERE = (144.95, -37.83, 145.0, -37.79)  # Melbourne, in degrees

@@ -13,7 +13,8 @@ import dqam
 from dqam import cities
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import Snapped, random_rectangles
-from dqam.release.release import Answers, Release
+from dqam.release.answers import Answers
+from dqam.release.release import Release
 from tests.commands import run
 from tests.explorer.conftest import serving
 from tests.release.cases import seeded, strolls
@@ -110,7 +111,7 @@ def test_nor_does_the_way_that_it_is_asked(case: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("side", [None, 3])
 def test_cells_of_an_export_have_the_same_answers(case: str, side: int | None, tmp_path: Path) -> None:
     release = made(case)
-    blocks = release.blocks(side)
+    blocks = release.cells(side)
     which = np.random.default_rng(11).permutation(len(blocks))[:100]
     right = alone(release, blocks.rectangles.bounds[which])
     np.testing.assert_array_equal(bits(blocks)[which], right)

@@ -44,7 +44,7 @@ def test_a_geotiff_has_each_cell_where_it_is(release: Release, tmp_path: Path, s
         assert file.tags(ns="IMAGE_STRUCTURE")["LAYOUT"] == "COG"
         np.testing.assert_allclose(file.bounds, release.grid.bounds)
         found = np.array(list(file.sample(np.stack(places(release.grid), axis=1))))
-    blocks = release.blocks()
+    blocks = release.cells()
     np.testing.assert_array_equal(found.T, [blocks.value, blocks.low, blocks.high])
 
 
@@ -55,7 +55,7 @@ def test_geoparquet_has_each_cell_where_it_is(release: Release, tmp_path: Path) 
     assert table.crs == release.grid.crs
     x, y = places(release.grid)
     assert shapely.contains_xy(table.geometry.to_numpy(), x, y).all()
-    blocks = release.blocks()
+    blocks = release.cells()
     np.testing.assert_array_equal(table[["trips", "low", "high"]].to_numpy().T, [blocks.value, blocks.low, blocks.high])
     for west, south, east, north, value in zip(*table.bounds.to_numpy().T[:, :9], table.trips[:9], strict=True):
         assert release.count(west, south, east, north).value == value

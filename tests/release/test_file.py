@@ -46,7 +46,7 @@ def test_all_comes_back(make: Callable[[], Release], tmp_path: Path) -> None:
     assert again.grid == release.grid
     for part in ("faces", "vertical", "horizontal"):
         np.testing.assert_array_equal(getattr(again.histogram, part), getattr(release.histogram, part))
-    ours, theirs = again.blocks(), release.blocks()
+    ours, theirs = again.cells(), release.cells()
     np.testing.assert_array_equal([ours.value, ours.low, ours.high], [theirs.value, theirs.low, theirs.high])
     assert os.listdir(tmp_path) == ["map.nc"]
 

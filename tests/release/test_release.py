@@ -23,8 +23,8 @@ def test_answers_are_those_of_the_histogram_and_its_doubt() -> None:
     cells = random_rectangles(release.grid, 200, np.random.default_rng(0))
     asked = Snapped.of(cells, release.grid)
     found = release.counts(asked.bounds)
-    assert release.doubt is not None
-    low, high = release.doubt.intervals(cells)
+    assert release.uncertainty is not None
+    low, high = release.uncertainty.intervals(cells)
     np.testing.assert_array_equal(found.rectangles.cells, cells)
     np.testing.assert_allclose(found.value, release.histogram.answers(cells), atol=1e-9)
     np.testing.assert_array_equal([found.low, found.high], [low, high])
@@ -74,7 +74,7 @@ def test_a_rectangle_in_another_order_is_refused_wherever_it_is_asked(tmp_path: 
 @pytest.mark.parametrize("mechanism", PUBLISHABLE)
 def test_every_mechanism_makes_a_release_whose_ledger_adds_up(mechanism: str) -> None:
     release = seeded(mechanism=mechanism)
-    answers = release.blocks(side=4)
+    answers = release.cells(blocks=4)
     assert len(answers) == 16
     assert (answers.value >= 0).all()
     assert np.isnan(answers.low).all() == (mechanism != "flux")
@@ -84,10 +84,10 @@ def test_every_mechanism_makes_a_release_whose_ledger_adds_up(mechanism: str) ->
 
 def test_blocks_are_all_cells_from_the_south_west() -> None:
     release = seeded(Grid(HERE, 4, 8), trips=strolls(HERE))
-    blocks = release.blocks()
+    blocks = release.cells()
     np.testing.assert_allclose(blocks.value.reshape(4, 8), release.histogram.faces, atol=1e-9)
     assert blocks.rectangles.cells[1].tolist() == [1, 0, 2, 1]
-    assert len(release.blocks(side=4)) == 8
+    assert len(release.cells(blocks=4)) == 8
 
 
 def test_a_release_from_a_seed_says_so() -> None:
@@ -120,4 +120,4 @@ def test_a_table_is_not_too_long() -> None:
         horizontal=np.zeros((2047, 2048)),
     )
     with pytest.raises(InputError, match="too long"):
-        replace(release, histogram=histogram, doubt=None).blocks()
+        replace(release, histogram=histogram, uncertainty=None).cells()

@@ -24,7 +24,8 @@ from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.rectangles import Snapped, random_rectangles
 from dqam.release.picture import png
 from dqam.release.promise import QUESTIONS, posterior
-from dqam.release.release import Provenance, Release
+from dqam.release.provenance import Provenance
+from dqam.release.release import Release
 from dqam.release.report import report
 from dqam.values.guarantee import LedgerEntry, Unit
 from tests.release.cases import HERE, as_if_private, seeded, strolls
@@ -236,7 +237,7 @@ def test_error_is_that_of_the_release(release: Release, page: Page) -> None:
 
 @pytest.mark.parametrize("mechanism", ["laplace", "mwem", "uniform"])
 def test_mechanism_without_intervals_says_so(mechanism: str) -> None:
-    assert made(mechanism).doubt is None
+    assert made(mechanism).uncertainty is None
     html = report(made(mechanism))
     page = Page(html)
     assert f"The mechanism {mechanism} gives no intervals" in page.text
@@ -362,7 +363,7 @@ def test_large_grid_is_quick_and_small(release: Release) -> None:
     page = Page(html)
     assert page.picture().shape[:2] == (256, 256)
     assert f"a block of 4 {TIMES} 4 cells" in page.text
-    blocks = large.blocks(256).value.reshape(256, 256)
+    blocks = large.cells(256).value.reshape(256, 256)
     row, column = np.unravel_index(blocks.argmax(), blocks.shape)
     assert page.picture()[255 - row, column, 0] == page.picture()[:, :, 0].max()
 

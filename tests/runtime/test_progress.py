@@ -10,9 +10,11 @@ import pytest
 
 from dqam import cities
 from dqam.geometry.grid import Grid
-from dqam.privacy.contribution import Keep
-from dqam.publishing.pipeline import Plan, publish, records_of
+from dqam.privacy.contribution import ContributionBound
+from dqam.publishing.pipeline import aggregates_of, publish
+from dqam.publishing.plan import Plan
 from dqam.runtime.progress import bar, watching
+from dqam.statistics.crossings import CappedCrossings
 
 
 class Noted:
@@ -49,8 +51,8 @@ def test_engines_tell_how_far_they_are(tmp_path: Path, engine: str, bars: list[s
     path = tmp_path / "points.parquet"
     cities.write_parquet(cities.city_trips(500, 0), path, 500)
     plan, noted = Plan.of(Grid.over(cities.BOUNDS, 4), 1), Noted()
-    with records_of(plan, path, Keep(plan.unit), engine, progress=noted) as records:
-        records.flux(np.zeros(plan.grid.rows * plan.grid.columns, np.int64), np.ones(1, np.int64), 9)
+    with aggregates_of(plan, path, ContributionBound(plan.unit), engine, progress=noted) as records:
+        records.total(CappedCrossings(np.zeros(plan.grid.rows * plan.grid.columns, np.int64), np.ones(1, np.int64), 9))
     scans = [] if engine == "local" else ["Scan 1 of points.parquet", "Scan 2 of points.parquet"]
     assert list(noted.shares) == bars + scans
     for scan in scans:

@@ -13,12 +13,12 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.hilbert import hilbert_order
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
+from dqam.statistics import MASS, CellShares
 from dqam.statistics.buckets import MOST_CELLS, L1Buckets, interval_costs, least_partition
-from dqam.statistics.questions import CellShares
-from dqam.statistics.records import MASS, Records
 from dqam.values.guarantee import Unit
 from tests.statistics.test_statistics import BASES, GRID, LONG, SINGLE, TRIPS, records
 
@@ -39,11 +39,11 @@ def naive_cost(values: list[int], begin: int, end: int) -> int:
     return sum(abs(value - sum(part) // len(part)) for value in part)
 
 
-def line(counts: np.ndarray) -> Records:
+def line(counts: np.ndarray) -> Aggregates:
     """Trips of one visit on a grid of one row."""
     cells = np.repeat(np.arange(len(counts)), counts)
     trips = Trips((cells + 0.5) / len(counts), np.full(len(cells), 0.5), np.arange(len(cells) + 1))
-    return Records(walk(trips, Grid((0.0, 0.0, 1.0, 1.0), 1, len(counts))))
+    return Aggregates.of(walk(trips, Grid((0.0, 0.0, 1.0, 1.0), 1, len(counts))))
 
 
 @given(st.lists(st.integers(0, 20) | st.integers(0, 2**55), min_size=1, max_size=40))
@@ -151,12 +151,12 @@ def test_the_shift_of_noise_is_enough_for_walks_of_all_kinds() -> None:
     assert len(shift.member) == 98
     rng = np.random.default_rng(0)
     most = Fraction(0)
-    bases = [records(base).shares().ravel()[order] for base in BASES]
+    bases = [records(base).value(CellShares())[order] for base in BASES]
     bases += [rng.integers(0, 3 * MASS, 9) * (rng.random(9) < 0.5) for _ in range(10)]
     before = np.array([shift.costs(base) for base in bases])
     scant = 0
     for trip in [*SINGLE[:9], *(TRIPS[i] for i in rng.integers(0, len(TRIPS), 300)), *LONG]:
-        more = records([trip]).shares().ravel()[order]
+        more = records([trip]).value(CellShares())[order]
         changed = np.array([shift.costs(base + more) for base in bases]) - before
         shifts = shift.shifts(more)
         assert shift.excess(changed, shifts) <= 0
@@ -211,7 +211,7 @@ def test_every_interval_gets_noise_of_its_scale() -> None:
     scale = Fraction(2**30 * 3) * 2
     assert noise.asked == [(9, 2 * scale), (8, 3 * scale), (6, Fraction(7, 2) * scale), (2, Fraction(15, 4) * scale)]
     (entry,) = curator.ledger
-    assert (entry.question, entry.sensitivity, entry.epsilon) == ("partition", 3 * MASS, Fraction(1, 2))
+    assert (entry.kind, entry.sensitivity, entry.epsilon) == ("partition", 3 * MASS, Fraction(1, 2))
     assert entry.scale == 4 * scale
 
 

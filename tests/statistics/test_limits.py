@@ -15,20 +15,20 @@ from dqam.geometry.lattice import Lattice
 from dqam.geometry.regions import Partition
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
-from dqam.mechanisms.flux import ENDPOINT_WEIGHT
-from dqam.privacy.noise import LARGEST, WIDEST, OpenDPNoise, SeededNoise, prepare
-from dqam.statistics.buckets import L1Buckets, interval_costs, least_partition
-from dqam.statistics.privtree import PrivTree
-from dqam.statistics.questions import (
-    FLUX,
-    MOST_CAP,
-    MOST_RECTANGLES,
+from dqam.mechanisms.flux_fit import ENDPOINT_WEIGHT
+from dqam.privacy.aggregates import Aggregates, InMemory
+from dqam.privacy.noise import WIDEST, OpenDPNoise, SeededNoise, prepare
+from dqam.statistics import (
+    CROSSING,
+    MASS,
+    MOST_TRIPS,
     SCORES,
+    SHADOW,
     STATISTICS,
     CellShares,
+    Crossings,
     DistinctCounts,
     Endpoints,
-    Flux,
     GroupShares,
     LengthQuantile,
     QueryErrors,
@@ -38,11 +38,18 @@ from dqam.statistics.questions import (
     ShadowSums,
     TripCount,
     UniformityCosts,
-    region_costs,
 )
-from dqam.statistics.records import MASS, MOST_TRIPS, SHADOW, Records, _add_flux, _add_shadows, _add_shares, _excesses
+from dqam.statistics.aggregate import Aggregate
+from dqam.statistics.buckets import L1Buckets, interval_costs, least_partition
+from dqam.statistics.cell_shares import _add_shares
+from dqam.statistics.crossings import _add_crossings
+from dqam.statistics.limits import LARGEST_SUM as LARGEST
+from dqam.statistics.limits import MOST_CAP, MOST_RECTANGLES
+from dqam.statistics.privtree import PrivTree
+from dqam.statistics.shadow_sums import _add_shadows, _excesses
 from dqam.statistics.shadows import LARGEST as LARGEST_NUMBER
 from dqam.statistics.shadows import MOST_VISITS
+from dqam.statistics.uniformity import region_costs
 from dqam.values.guarantee import MOST_OF_A_PERSON, Unit
 
 SIDE = 6
@@ -52,24 +59,21 @@ LATTICE = Lattice(np.arange(SIDE + 1), np.arange(SIDE + 1))
 EVERY = np.array([[0, 0, SIDE, SIDE]] * 5)
 
 
-class Crowd(Records):
+class Crowd(Aggregates):
     """As many trips as are allowed, all equal to the given one."""
 
-    def __getattribute__(self, name: str):  # type: ignore[no-untyped-def]
-        found = super().__getattribute__(name)
-        if name not in ("trips", "distinct", "shares", "ends", "lengths", "flux", "shadow_sizes", "shadow_sums"):
-            return found
-        return lambda *arguments: found(*arguments) * np.int64(MOST_TRIPS)
+    def total(self, aggregate: Aggregate) -> np.ndarray:
+        return super().total(aggregate) * np.int64(MOST_TRIPS)
 
     @cached_property
-    def one(self) -> Records:
+    def one(self) -> Aggregates:
         """The same trip, once."""
-        return Records(self.walks)
+        return Aggregates(self.engine)
 
 
 def crowd(points: list[tuple[float, float]]) -> Crowd:
     x, y = np.array(points).T.copy()
-    return Crowd(walk(Trips(x, y, np.array([0, len(points)])), GRID))
+    return Crowd(InMemory(walk(Trips(x, y, np.array([0, len(points)])), GRID)))
 
 
 SNAKE = crowd([(x, row + 0.5) for row in range(SIDE) for x in ((0.5, 5.5) if row % 2 == 0 else (5.5, 0.5))])
@@ -79,8 +83,8 @@ STAYS = crowd([(2.5, 2.5)])
 QUESTIONS: list[Question] = [
     TripCount(),
     Endpoints(WHOLE),
-    *(Flux(WHOLE, cap) for cap in (1, MOST_CAP)),
-    Flux(WHOLE, MOST_CAP, np.array([FLUX - 1])),
+    *(Crossings(WHOLE, cap) for cap in (1, MOST_CAP)),
+    Crossings(WHOLE, MOST_CAP, np.array([CROSSING - 1])),
     *(ShadowSums(LATTICE, cap, weight) for cap in (1, MOST_CAP) for weight in (1, 2**8)),
     CellShares(),
     GroupShares(np.zeros((SIDE, SIDE), np.int64)),
@@ -94,36 +98,36 @@ QUESTIONS: list[Question] = [
 @pytest.mark.parametrize("trips", [SNAKE, ZIGZAG, STAYS], ids=["snake", "zig-zag", "stays"])
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: type(question).__name__)
 def test_the_sums_of_all_trips_there_may_be(question: Question, trips: Crowd) -> None:
-    exact = [int(value) * MOST_TRIPS for value in question.of(trips.one)]
+    exact = [int(value) * MOST_TRIPS for value in trips.one.value(question)]
     assert max(map(abs, exact)) <= LARGEST
-    found = question.of(trips)
+    found = trips.value(question)
     assert found.tolist() == exact
     assert prepare(found, Fraction(1))[0].tolist() == exact  # nothing is cut
 
 
 def test_every_question_is_tried_at_its_limits() -> None:
-    assert {type(question) for question in QUESTIONS} | {UniformityCosts, QueryErrors} == STATISTICS | SCORES
-    assert int(Flux(WHOLE, MOST_CAP).of(ZIGZAG).max()) == LARGEST  # the limit is reached
+    assert {*map(type, QUESTIONS), UniformityCosts, QueryErrors} == STATISTICS | SCORES
+    assert int(ZIGZAG.value(Crossings(WHOLE, MOST_CAP)).max()) == LARGEST  # the limit is reached
 
 
 def test_the_caps_and_numbers_that_mechanisms_need_are_allowed() -> None:
     assert 6 * (ENDPOINT_WEIGHT + MAX_SIDE / 2) < MOST_CAP
     full = Grid((0.0, 0.0, 1.0, 1.0), MAX_SIDE, MAX_SIDE)
-    assert LengthQuantile.on(full, Fraction(1, 2)).lengths[-1] == MOST_CAP
+    assert LengthQuantile.on(full, Fraction(1, 2)).candidates[-1] == MOST_CAP
 
 
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Flux(WHOLE, MOST_CAP + 1), "crossings must be 1 to 32,768; got 32,769"),
+        (lambda: Crossings(WHOLE, MOST_CAP + 1), "crossings must be 1 to 32,768; got 32,769"),
         (lambda: ShadowSums(LATTICE, MOST_CAP + 1), "shadow must be 1 to 32,768; got 32,769"),
         (lambda: LengthQuantile(np.array([1, MOST_CAP + 1]), Fraction(1, 2)), "at most 32,768"),
         (lambda: ShadowQuantile(np.array([1, MOST_CAP + 1]), Fraction(1, 2), LATTICE), "at most 32,768"),
         (lambda: LengthQuantile(np.array([1]), Fraction(1, 10**6 + 1)), "b <= 10\\^6"),
-        (lambda: ShadowSums(LATTICE, 1, 2**8 + 1), "weight of an endpoint is 1 to 256"),
-        (lambda: Flux(WHOLE, 1, np.array([FLUX + 1])), "weight from 0 to 65536"),
+        (lambda: ShadowSums(LATTICE, 1, 2**8 + 1), "endpoint_weight must be 1 to 256"),
+        (lambda: Crossings(WHOLE, 1, np.array([CROSSING + 1])), "whole numbers from 0 to 65536"),
         (lambda: QueryTotals(np.broadcast_to(EVERY[:1], (MOST_RECTANGLES + 1, 4))), "At most 2,147,483,648 rectangles"),
-        (lambda: QueryErrors(EVERY[:1], np.array([2.0**53 + 2])), "finite estimate"),
+        (lambda: QueryErrors(EVERY[:1], np.array([2.0**53 + 2])), "finite numbers"),
         (lambda: PrivTree(MOST_TRIPS + 1), "number of trips from -2147483648 to 2147483648"),
         (lambda: L1Buckets(np.arange(4), MOST_TRIPS + 1), "from 0 to 2147483648"),
         (lambda: Unit.person(MOST_OF_A_PERSON + 1), "1 to 1,048,576 for the unit 'person'"),
@@ -175,13 +179,13 @@ def test_one_trip_more_on_top_of_all_others() -> None:
     cells = np.tile(np.array([0, 1], np.int32), 50_000)
     pieces, longest = np.array([0, len(cells)]), np.array([0])
     for cap in (1, MOST_CAP):
-        for weight in (1, 3, FLUX):
-            flux = np.array([(MOST_TRIPS - 1) * cap * FLUX, 0])
+        for weight in (1, 3, CROSSING):
+            flux = np.array([(MOST_TRIPS - 1) * cap * CROSSING, 0])
             total = weight * (len(cells) - 1)
-            each = weight if total <= cap * FLUX else weight * cap * FLUX // total
+            each = weight if total <= cap * CROSSING else weight * cap * CROSSING // total
             wanted = int(flux[0]) + each * (len(cells) - 1)
-            _add_flux(
-                cells, pieces, longest, SIDE, np.zeros(SIDE * SIDE, np.int64), np.array([weight]), cap * FLUX, flux
+            _add_crossings(
+                cells, pieces, longest, SIDE, np.zeros(SIDE * SIDE, np.int64), np.array([weight]), cap * CROSSING, flux
             )
             assert flux.tolist() == [wanted, 0]
             assert wanted <= LARGEST
@@ -246,13 +250,8 @@ def test_privtree_with_the_widest_noise(threshold: int, max_trips: int) -> None:
             asked.extend(map(int, values))
             return np.full(len(values), 2**63 - 1)  # split every node
 
-    class Massive(Records):
-        def shares(self) -> np.ndarray:
-            return spread(np.random.default_rng(3), side * side)[0].reshape(side, side)
-
-    grid = Grid((0.0, 0.0, 1.0, 1.0), side, side)
-    laid = walk(Trips(np.array([0.5]), np.array([0.5]), np.array([0, 1])), grid)
-    PrivTree(threshold).grow(Massive(laid), Told(0), epsilon, max_trips)
+    massive = spread(np.random.default_rng(3), side * side)[0].reshape(side, side)
+    PrivTree(threshold).grow((massive,), Told(0), epsilon, max_trips)
     low = threshold * MASS - decay
     empty, full = ({max(mass - depth * decay, low) for depth in range(6)} for mass in (0, MOST_TRIPS * MASS))
     assert len(asked) == sum(4**depth for depth in range(6))

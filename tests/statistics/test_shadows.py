@@ -11,11 +11,12 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.lattice import Lattice
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Gap, walk
+from dqam.privacy.aggregates import Aggregates
 from dqam.runtime.simd import LANES
+from dqam.statistics import ShadowSums
 from dqam.statistics import shadows as module
-from dqam.statistics.questions import ShadowSums
-from dqam.statistics.records import Records
-from dqam.statistics.shadows import MOST_VISITS, RIDGE, UNIT, Shadows, _expect, _hold, _solve, cast
+from dqam.statistics.aggregate import Part
+from dqam.statistics.shadows import MOST_VISITS, RIDGE, SHADOW, Shadows, _expect, _hold, _solve, cast
 
 Piece = list[tuple[int, int]]  # rows and columns of cells
 ROWS, COLUMNS = 6, 7
@@ -50,14 +51,14 @@ any_walk = st.builds(
 any_lattice = st.sampled_from(list(LATTICES.values()))
 
 
-def records(trips: list[list[Piece]], rows: int = ROWS, columns: int = COLUMNS) -> Records:
+def part_of(trips: list[list[Piece]], rows: int = ROWS, columns: int = COLUMNS) -> Part:
     """Trips of given pieces: points in the middles of cells, with a silence between pieces."""
     points = [(column + 0.5, row + 0.5) for trip in trips for piece in trip for row, column in piece]
     times = [i + p * SILENCE for trip in trips for p, piece in enumerate(trip) for i in range(len(piece))]
     x, y = np.array(points, float).reshape(-1, 2).T.copy()
     offsets = np.concatenate([[0], np.cumsum([sum(map(len, trip)) for trip in trips])]).astype(np.int64)
     grid = Grid((0.0, 0.0, float(columns), float(rows)), rows, columns)
-    return Records(walk(Trips(x, y, offsets, np.array(times, np.int64)), grid, Gap(seconds=100)))
+    return Part(walk(Trips(x, y, offsets, np.array(times, np.int64)), grid, Gap(seconds=100)))
 
 
 def shadow(piece: Piece, lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
@@ -68,7 +69,7 @@ def shadow(piece: Piece, lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
 
 def shadows_of(pieces: list[Piece], lattice: Lattice) -> Shadows:
     """Of trips of one piece each."""
-    kept = records([[piece] for piece in pieces], int(lattice.north[-1]), int(lattice.east[-1]))
+    kept = part_of([[piece] for piece in pieces], int(lattice.north[-1]), int(lattice.east[-1]))
     return cast(kept.walks, kept.longest, lattice)
 
 
@@ -146,7 +147,7 @@ def errors(piece: Piece, lattice: Lattice, rectangles: list[tuple[int, int, int,
     path = laid(piece, lattice)
     added, met = phi(path, rectangles)
     _, values = shadow(piece, lattice)
-    return float(((added @ (values / UNIT) - met) ** 2).mean()), float(((added @ itself(path) - met) ** 2).mean())
+    return float(((added @ (values / SHADOW) - met) ** 2).mean()), float(((added @ itself(path) - met) ** 2).mean())
 
 
 @given(any_walk, any_lattice)
@@ -207,7 +208,7 @@ def test_a_shadow_is_the_least_squares_solution(piece: Piece, lattice: Lattice) 
     path = laid(piece, lattice)
     slots, values = shadow(piece, lattice)
     assert slots.tolist() == slots_of(path, lattice)
-    np.testing.assert_allclose(values / UNIT, best(path, lattice), rtol=0, atol=0.501 / UNIT)
+    np.testing.assert_allclose(values / SHADOW, best(path, lattice), rtol=0, atol=0.501 / SHADOW)
 
 
 def test_a_long_shadow_is_the_least_squares_solution_too() -> None:
@@ -215,7 +216,7 @@ def test_a_long_shadow_is_the_least_squares_solution_too() -> None:
     lattice = Lattice(np.arange(16), np.arange(14))
     piece = boustrophedon(13, 15)[:MOST_VISITS]
     _, values = shadow(piece, lattice)
-    np.testing.assert_allclose(values / UNIT, best(piece, lattice), rtol=0, atol=0.501 / UNIT)
+    np.testing.assert_allclose(values / SHADOW, best(piece, lattice), rtol=0, atol=0.501 / SHADOW)
 
 
 @given(any_walk, any_lattice)
@@ -268,9 +269,9 @@ def test_what_turns_back_weighs_less_and_has_parts_of_endpoints_on_its_way() -> 
     lattice = EIGHT["all lines"]
     piece = BACK["narrow U-turn"]
     _, values = shadow(piece, lattice)
-    assert np.abs(values[1 : len(piece) - 1]).max() > UNIT / 20
-    assert values[len(piece) :].min() < UNIT * 0.8
-    assert values[len(piece) :].sum() < UNIT * (len(piece) - 1)
+    assert np.abs(values[1 : len(piece) - 1]).max() > SHADOW / 20
+    assert values[len(piece) :].min() < SHADOW * 0.8
+    assert values[len(piece) :].sum() < SHADOW * (len(piece) - 1)
 
 
 @given(st.integers(0, 10**6), any_lattice, st.sampled_from([(0, 1), (1, 2), (2, 3), (3, 0)]))
@@ -280,17 +281,17 @@ def test_a_staircase_is_its_own_shadow(seed: int, lattice: Lattice, directions: 
     rng = np.random.default_rng(seed)
     piece = steps((int(rng.integers(ROWS)), int(rng.integers(COLUMNS))), rng.choice(directions, 15).tolist())
     _, values = shadow(piece, lattice)
-    np.testing.assert_array_equal(values, itself(laid(piece, lattice)) * UNIT)
+    np.testing.assert_array_equal(values, itself(laid(piece, lattice)) * SHADOW)
 
 
 def test_walks_of_one_or_two_visits_are_their_own_shadow() -> None:
     lattice = LATTICES["even"]
     for piece, slots, values in (
-        ([(0, 0)], [0], [UNIT]),
-        ([(0, 0), (0, 1), (1, 1), (1, 0)], [0], [UNIT]),  # within a lattice cell
-        ([(2, 3), (2, 4)], [4, 5, 9 + 3], [UNIT // 2, UNIT // 2, UNIT]),
-        ([(2, 4), (2, 3)], [5, 4, 9 + 3], [UNIT // 2, UNIT // 2, UNIT]),
-        ([(3, 0), (4, 0)], [3, 6, 9 + 6 + 3], [UNIT // 2, UNIT // 2, UNIT]),
+        ([(0, 0)], [0], [SHADOW]),
+        ([(0, 0), (0, 1), (1, 1), (1, 0)], [0], [SHADOW]),  # within a lattice cell
+        ([(2, 3), (2, 4)], [4, 5, 9 + 3], [SHADOW // 2, SHADOW // 2, SHADOW]),
+        ([(2, 4), (2, 3)], [5, 4, 9 + 3], [SHADOW // 2, SHADOW // 2, SHADOW]),
+        ([(3, 0), (4, 0)], [3, 6, 9 + 6 + 3], [SHADOW // 2, SHADOW // 2, SHADOW]),
     ):
         found = shadow(piece, lattice)
         assert found[0].tolist() == slots
@@ -320,9 +321,9 @@ def test_very_long_walks_are_their_own_shadow() -> None:
         piece = boustrophedon(13, 15)[:visits]
         slots, values = shadow(piece, lattice)
         assert slots.tolist() == slots_of(piece, lattice)
-        np.testing.assert_array_equal(values, itself(piece) * UNIT)
+        np.testing.assert_array_equal(values, itself(piece) * SHADOW)
     _, values = shadow(boustrophedon(13, 15)[:MOST_VISITS], lattice)
-    assert (values != itself(boustrophedon(13, 15)[:MOST_VISITS]) * UNIT).any()
+    assert (values != itself(boustrophedon(13, 15)[:MOST_VISITS]) * SHADOW).any()
 
 
 def crowd(seed: int, trips: int) -> list[list[Piece]]:
@@ -348,17 +349,17 @@ def of_trip(shadows: Shadows, trip: int) -> tuple[list[int], list[int]]:
 @pytest.mark.parametrize("lattice", LATTICES.values(), ids=LATTICES.keys())
 def test_a_shadow_depends_on_its_trip_alone(lattice: Lattice) -> None:
     trips = crowd(1, 60)
-    alone = [of_trip(records([trip]).shadows(lattice), 0) for trip in trips]
+    alone = [of_trip(part_of([trip]).shadows(lattice), 0) for trip in trips]
     assert all(slots for slots, _ in alone)
     rng = np.random.default_rng(2)
     for _ in range(5):
         order = rng.permutation(60)[: rng.integers(1, 60)]
-        found = records([trips[i] for i in order]).shadows(lattice)
+        found = part_of([trips[i] for i in order]).shadows(lattice)
         assert [of_trip(found, k) for k in range(len(order))] == [alone[i] for i in order]
-    walks = records(trips).walks
+    walks = part_of(trips).walks
     for share in (0.0, 0.3, 0.9):
         keep = rng.random(60) < share
-        found = Records(walks, keep).shadows(lattice)
+        found = Part(walks, keep).shadows(lattice)
         assert [of_trip(found, k) for k in range(60)] == [alone[k] if keep[k] else ([], []) for k in range(60)]
 
 
@@ -367,13 +368,13 @@ def test_a_trip_of_pieces_has_the_shadow_of_its_longest() -> None:
     long, other = boustrophedon(ROWS, COLUMNS, 2), boustrophedon(ROWS, COLUMNS, 2)[::-1]
     short = [(0, 0), (1, 0)]
     for pieces, longest in (([short, long, [(5, 5)]], long), ([long, other], long), ([other, short, long], other)):
-        found = records([pieces])
+        found = part_of([pieces])
         assert len(found.walks.pieces) == len(pieces) + 1
-        assert of_trip(found.shadows(lattice), 0) == of_trip(records([[longest]]).shadows(lattice), 0)
+        assert of_trip(found.shadows(lattice), 0) == of_trip(part_of([[longest]]).shadows(lattice), 0)
 
 
 def test_shadows_are_cast_once_for_a_lattice_and_anew_for_another() -> None:
-    kept = records(crowd(7, 20))
+    kept = part_of(crowd(7, 20))
     first = kept.shadows(LATTICES["even"])
     assert kept.shadows(Lattice(*(lines.copy() for lines in (LATTICES["even"].east, LATTICES["even"].north)))) is first
     other = kept.shadows(LATTICES["uneven"])
@@ -385,16 +386,16 @@ def test_shadows_are_cast_once_for_a_lattice_and_anew_for_another() -> None:
 def test_trips_that_are_never_on_the_grid_have_no_shadow() -> None:
     grid = Grid((0.0, 0.0, 7.0, 6.0), ROWS, COLUMNS)
     x, y = np.array([[-3.0, -3.0], [-2.0, -1.0], [0.5, 0.5], [2.5, 0.5], [9.0, 9.0]]).T.copy()
-    kept = Records(walk(Trips(x, y, np.array([0, 2, 4, 5])), grid))
+    kept = Part(walk(Trips(x, y, np.array([0, 2, 4, 5])), grid))
     found = kept.shadows(LATTICES["all lines"])
     assert found.offsets.tolist() == [0, 0, 5, 5]
-    nothing = records([]).shadows(LATTICES["all lines"])
+    nothing = part_of([]).shadows(LATTICES["all lines"])
     assert [len(part) for part in nothing] == [1, 0, 0]
 
 
 @pytest.mark.parametrize("trips", [1, 2, 3, 200])
 def test_shadows_are_the_same_on_any_number_of_threads(trips: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = records(crowd(3, trips))
+    kept = part_of(crowd(3, trips))
     kept.longest[: trips // 10] = -1
     for lattice in LATTICES.values():
         monkeypatch.setattr(module, "SPAN", 1)
@@ -412,13 +413,13 @@ def test_shadows_are_the_same_on_any_number_of_threads(trips: int, monkeypatch: 
 
 @pytest.mark.parametrize("lattice", LATTICES.values(), ids=LATTICES.keys())
 def test_endpoints_of_a_shadow_add_up_to_one(lattice: Lattice) -> None:
-    found = records(crowd(4, 300)).shadows(lattice)
+    found = part_of(crowd(4, 300)).shadows(lattice)
     for trip in range(300):
         slots, values = (np.array(part) for part in of_trip(found, trip))
         visits = slots < lattice.cells
         assert len(slots) == 2 * visits.sum() - 1
         assert slots.max() < lattice.numbers
-        assert abs(values[visits].sum() - UNIT) <= visits.sum() / 2
+        assert abs(values[visits].sum() - SHADOW) <= visits.sum() / 2
         assert len(set(slots.tolist())) == len(slots)  # no cell and no line twice
 
 
@@ -434,7 +435,7 @@ def test_on_a_street_every_walk_becomes_a_straight_one(rows: int, columns: int) 
             path = laid(piece, lattice)
             slots, values = shadow(piece, lattice)
             assert slots.tolist() == slots_of(path, lattice)
-            np.testing.assert_array_equal(values, itself(path) * UNIT)
+            np.testing.assert_array_equal(values, itself(path) * SHADOW)
             assert path[0] == laid(piece[:1], lattice)[0]
             assert path[-1] == laid(piece[-1:], lattice)[0]
 
@@ -442,7 +443,7 @@ def test_on_a_street_every_walk_becomes_a_straight_one(rows: int, columns: int) 
 @pytest.mark.parametrize("lattice", LATTICES.values(), ids=LATTICES.keys())
 def test_sums_are_those_of_shadows_each_brought_down_to_the_cap(lattice: Lattice) -> None:
     """By the least whole number: whichever k numbers are the largest, k times it is what they are too much."""
-    kept = records(crowd(6, 80))
+    kept = part_of(crowd(6, 80))
     found = kept.shadows(lattice)
     for cap, weight in ((2**15, 1), (2**15, 3), (2, 3), (5, 1)):
         wanted = np.zeros(lattice.numbers, np.int64)
@@ -450,8 +451,8 @@ def test_sums_are_those_of_shadows_each_brought_down_to_the_cap(lattice: Lattice
             slots, values = of_trip(found, trip)
             sizes = [abs(v) * (weight if s < lattice.cells else 1) for s, v in zip(slots, values, strict=True)]
             largest = np.cumsum(sorted(sizes, reverse=True)).tolist()
-            less = max(0, *(-((cap * UNIT - total) // k) for k, total in enumerate(largest, 1)))
+            less = max(0, *(-((cap * SHADOW - total) // k) for k, total in enumerate(largest, 1)))
             for slot, value, size in zip(slots, values, sizes, strict=True):
                 part = max(0, size - less)
                 wanted[slot] += part if value > 0 else -part
-        np.testing.assert_array_equal(ShadowSums(lattice, cap, weight).of(kept), wanted)
+        np.testing.assert_array_equal(Aggregates.of(kept.walks).value(ShadowSums(lattice, cap, weight)), wanted)

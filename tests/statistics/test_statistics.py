@@ -13,17 +13,18 @@ from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.regions import Partition
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Gap, walk
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
-from dqam.privacy.contribution import Keep
+from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics.questions import (
-    FLUX,
-    MOST_CAP,
+from dqam.statistics import (
+    CROSSING,
+    MASS,
     CellShares,
+    Crossings,
     DistinctCounts,
     Endpoints,
-    Flux,
     GroupShares,
     LengthQuantile,
     QueryErrors,
@@ -35,7 +36,8 @@ from dqam.statistics.questions import (
     TripCount,
     UniformityCosts,
 )
-from dqam.statistics.records import MASS, Records
+from dqam.statistics.aggregate import Part
+from dqam.statistics.limits import MOST_CAP
 from dqam.values.guarantee import Unit
 
 GRID = Grid((0.0, 0.0, 3.0, 3.0), 3, 3)
@@ -69,7 +71,7 @@ def all_walks(visits: int) -> list[Piece]:
     return walks
 
 
-def records(trips: list[list[Piece]]) -> Records:
+def records(trips: list[list[Piece]]) -> Aggregates:
     """Trips of given pieces: points in the middles of cells, with a silence between pieces."""
     points = [(column + 0.5, row + 0.5) for trip in trips for piece in trip for row, column in piece]
     times = [i + p * SILENCE for trip in trips for p, piece in enumerate(trip) for i in range(len(piece))]
@@ -77,7 +79,7 @@ def records(trips: list[list[Piece]]) -> Records:
     x, y = np.array(points, float).reshape(-1, 2).T.copy()
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     laid = walk(Trips(x, y, offsets, np.array(times, np.int64)), GRID, Gap(seconds=100))
-    return Records(laid)
+    return Aggregates.of(laid)
 
 
 SINGLE = [[piece] for piece in all_walks(6)]
@@ -93,15 +95,15 @@ def changes(question: Statistic | Scores, bases: list[list[list[Piece]]], trips:
     """|f(D + trip) - f(D)|, a row for each D and trip."""
     rows = []
     for base in bases:
-        before = question.of(records(base))
-        rows += [np.abs(question.of(records([*base, trip])) - before) for trip in trips]
+        before = records(base).value(question)
+        rows += [np.abs(records([*base, trip]).value(question) - before) for trip in trips]
     return np.array(rows)
 
 
 def test_the_grid_walks_are_what_they_seem() -> None:
     kept = records([[((0, 0), (0, 1)), ((2, 2), (1, 2), (1, 1)), ((0, 0),)]])
-    assert kept.walks.cells.tolist() == [0, 1, 8, 5, 4, 0]
-    assert kept.longest.tolist() == [1]
+    assert kept.engine.walks.cells.tolist() == [0, 1, 8, 5, 4, 0]
+    assert Part(kept.engine.walks).longest.tolist() == [1]
     assert len(SINGLE) > 1500
 
 
@@ -111,10 +113,10 @@ def test_the_grid_walks_are_what_they_seem() -> None:
         (TripCount(), 1),
         (Endpoints(ROWS), 1),
         (Endpoints(CELLS), 1),
-        (Flux(ROWS, 2), 1),
-        (Flux(CELLS, 3), 1),
-        (Flux(CELLS, 40), 5 / 40),  # no walk here has more than 8 crossings
-        (Flux(ROWS, 2, np.array([FLUX, FLUX // 3, 7])), 1 - 1e-4),
+        (Crossings(ROWS, 2), 1),
+        (Crossings(CELLS, 3), 1),
+        (Crossings(CELLS, 40), 5 / 40),  # no walk here has more than 8 crossings
+        (Crossings(ROWS, 2, np.array([CROSSING, CROSSING // 3, 7])), 1 - 1e-4),
         (ShadowSums(CROSS, 1), 1 - 1e-4),
         (ShadowSums(CROSS, 3, 2), 1 - 1e-4),
         (ShadowSums(EACH, 2, 3), 1 - 1e-4),
@@ -156,7 +158,7 @@ def test_uniformity_costs(partition: Partition) -> None:
 
 def test_uniformity_costs_of_any_masses() -> None:
     """The bound also holds for all ways to lay a small mass on a small base, where rounding matters most."""
-    from dqam.statistics.questions import region_costs
+    from dqam.statistics.uniformity import region_costs
 
     region = np.array([[0, 0, 2, 2]])
     for base in product(range(4), repeat=4):
@@ -192,11 +194,11 @@ def test_a_person_counts_with_at_most_m_trips() -> None:
         most = 0
         for _ in range(60):
             own = [TRIPS[i] for i in rng.integers(0, len(TRIPS), rng.integers(1, 7))]
-            keep = Keep.of(Unit.person(m), rng).mask([f"p{i}" for i in range(kept)] + ["own"] * len(own))
+            keep = ContributionBound.of(Unit.person(m), rng).mask([f"p{i}" for i in range(kept)] + ["own"] * len(own))
             for statistic in (
                 TripCount(),
                 Endpoints(ROWS),
-                Flux(ROWS, 2),
+                Crossings(ROWS, 2),
                 GroupShares(GROUPS),
                 ShadowSums(EACH, 1),
                 DistinctCounts(ALL[[8]]),
@@ -205,7 +207,9 @@ def test_a_person_counts_with_at_most_m_trips() -> None:
                 both = records(others + own)
                 assert keep[:kept].all()
                 assert keep[kept:].sum() == min(m, len(own))
-                change = np.abs(statistic.of(Records(both.walks, keep)) - statistic.of(records(others))).sum()
+                change = np.abs(
+                    Aggregates.of(both.engine.walks, keep).value(statistic) - records(others).value(statistic)
+                ).sum()
                 assert change <= m * statistic.sensitivity
                 most = max(most, change / statistic.sensitivity)
         assert most == m
@@ -213,32 +217,34 @@ def test_a_person_counts_with_at_most_m_trips() -> None:
 
 def test_the_trips_kept_of_a_person_are_chosen_evenly() -> None:
     rng = np.random.default_rng(0)
-    counts = sum(Keep.of(Unit.person(1), rng).mask(["a", "b", "a", "a", "b"]).astype(int) for _ in range(600))
+    counts = sum(
+        ContributionBound.of(Unit.person(1), rng).mask(["a", "b", "a", "a", "b"]).astype(int) for _ in range(600)
+    )
     np.testing.assert_allclose(np.array(counts) / 600, [1 / 3, 1 / 2, 1 / 3, 1 / 3, 1 / 2], atol=0.08)
 
 
 def test_bounds_are_checked() -> None:
     for cap in (0, MOST_CAP + 1):
         with pytest.raises(InputError, match="cap on a trip's crossings"):
-            Flux(ROWS, cap)
+            Crossings(ROWS, cap)
     for cap in (0, -1, MOST_CAP + 1):
         with pytest.raises(InputError, match="cap on a trip's shadow"):
             ShadowSums(EACH, cap)
     for weight in (0, 257):
-        with pytest.raises(InputError, match="weight of an endpoint"):
+        with pytest.raises(InputError, match="endpoint_weight"):
             ShadowSums(EACH, 2, weight)
-        with pytest.raises(InputError, match="weight of an endpoint"):
+        with pytest.raises(InputError, match="endpoint_weight"):
             ShadowQuantile(np.arange(3), Fraction(1, 2), EACH, weight)
     with pytest.raises(InputError, match="weight"):
-        Flux(ROWS, 2, np.array([1, 2]))
-    for weights in (np.array([1.0, 2.0, np.nan]), np.array([-1, 1, 1]), np.array([FLUX + 1, 1, 1])):
+        Crossings(ROWS, 2, np.array([1, 2]))
+    for weights in (np.array([1.0, 2.0, np.nan]), np.array([-1, 1, 1]), np.array([CROSSING + 1, 1, 1])):
         with pytest.raises(InputError, match="weight"):
-            Flux(ROWS, 2, weights)
+            Crossings(ROWS, 2, weights)
     for quantile in (Fraction(1), Fraction(0), Fraction(0.9)):
         with pytest.raises(InputError, match="between 0 and 1"):
             LengthQuantile(np.arange(3), quantile)
     for estimates in (np.zeros(2), np.full(len(ALL), np.nan), np.full(len(ALL), -(2.0**60))):
-        with pytest.raises(InputError, match="finite estimate"):
+        with pytest.raises(InputError, match="finite numbers"):
             QueryErrors(ALL, estimates)
     for labels in (GROUPS - 1, GROUPS * 1.0, GROUPS.ravel(), np.full((3, 3), -1)):
         with pytest.raises(InputError, match="labels"):
@@ -249,22 +255,22 @@ def test_bounds_are_checked() -> None:
 
 def test_shares_by_group_are_sums_of_cell_shares() -> None:
     kept = records([TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 50)])
-    cells = CellShares().of(kept)
+    cells = kept.value(CellShares())
     sums = [cells[(group == GROUPS).ravel()].sum() for group in range(3)]
-    np.testing.assert_array_equal(GroupShares(GROUPS).of(kept), sums)
+    np.testing.assert_array_equal(kept.value(GroupShares(GROUPS)), sums)
 
 
 def test_rectangles_met_are_the_sum_of_counts_and_those_missed_the_rest() -> None:
     kept = records([TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 50)])
     for rectangles in (ALL, ALL[[5, 5, 8]]):
-        met = DistinctCounts(rectangles).of(kept).sum()
-        assert QueryTotals(rectangles).of(kept).tolist() == [met, 50 * len(rectangles) - met]
+        met = kept.value(DistinctCounts(rectangles)).sum()
+        assert kept.value(QueryTotals(rectangles)).tolist() == [met, 50 * len(rectangles) - met]
 
 
 def test_questions_must_fit_the_grid() -> None:
     for question, says in (
         (Endpoints(Partition.whole(2, 2)), "does not fit a grid"),
-        (Flux(Partition.whole(4, 4), 2), "does not fit a grid"),
+        (Crossings(Partition.whole(4, 4), 2), "does not fit a grid"),
         (GroupShares(np.zeros((3, 4), np.int64)), "do not fit a grid"),
         (ShadowSums(Lattice(np.array([0, 4]), np.array([0, 3])), 2), "does not fit a grid"),
         (ShadowQuantile(np.arange(3), Fraction(1, 2), Lattice(np.array([0, 3]), np.array([0, 2]))), "does not fit"),
@@ -284,7 +290,7 @@ def test_what_a_question_holds_can_not_be_changed() -> None:
         (DistinctCounts(rectangles).rectangles, rectangles),
         (QueryTotals(rectangles).rectangles, rectangles),
         (UniformityCosts(rectangles[:1]).rectangles, rectangles),
-        (Flux(ROWS, 2, weights).weights, weights),
+        (Crossings(ROWS, 2, weights).weights, weights),
         (ROWS.regions, None),
     ):
         assert held is not None
@@ -296,7 +302,7 @@ def test_what_a_question_holds_can_not_be_changed() -> None:
 
 def test_large_regions_and_small_masses() -> None:
     """Rounding the mean moves every cell's term by up to one; the mass left out of a trip pays for it."""
-    from dqam.statistics.questions import region_costs
+    from dqam.statistics.uniformity import region_costs
 
     side = 300
     region = np.array([[0, 0, side, side]])
@@ -314,15 +320,15 @@ def test_large_regions_and_small_masses() -> None:
 def test_an_empty_data_set_has_all_statistics() -> None:
     shares = (CellShares(), GroupShares(GROUPS))
     costs = UniformityCosts(ROWS.regions)
-    for statistic in (TripCount(), Endpoints(ROWS), Flux(ROWS, 2), *shares, costs, QueryTotals(ALL)):
-        assert not statistic.of(records([])).any()
+    for statistic in (TripCount(), Endpoints(ROWS), Crossings(ROWS, 2), *shares, costs, QueryTotals(ALL)):
+        assert not records([]).value(statistic).any()
     assert MASS < 2**30
 
 
 def test_noisy_answers_come_near_the_exact_ones_at_a_large_epsilon() -> None:
     base = [TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 200)]
     kept = records(base)
-    curator = Curator(kept.walks, Budget(4000), SeededNoise(0), Unit.trip())
+    curator = Curator(kept.engine.walks, Budget(4000), SeededNoise(0), Unit.trip())
     some = random_rectangles(GRID, 5, RANDOM)
     for statistic in (TripCount(), Endpoints(ROWS), DistinctCounts(some), QueryTotals(some)):
-        np.testing.assert_array_equal(curator.measure(statistic, curator.budget, 1000), statistic.of(kept))
+        np.testing.assert_array_equal(curator.measure(statistic, curator.budget, 1000), kept.value(statistic))

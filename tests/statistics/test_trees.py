@@ -10,11 +10,12 @@ from dqam.geometry.regions import Partition, quadtree_depth
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
 from dqam.mechanisms.quadtree import grow_quadtree
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
+from dqam.statistics import MASS
 from dqam.statistics.privtree import PrivTree
-from dqam.statistics.records import MASS, Records
 
 
 def curator(rows: int, columns: int, seed: int, epsilon: float = 1, n: int = 300) -> Curator:
@@ -125,7 +126,8 @@ def test_no_tree_becomes_much_likelier_by_one_unit(epsilon: Fraction, trips_a_un
     def log_chance(n: int, depth: int) -> float:
         trips = Trips(np.full(n, 0.001), np.full(n, 0.5), np.arange(n + 1))
         noise = Script(depth)
-        PrivTree().grow(Records(walk(trips, grid)), noise, epsilon, trips_a_unit)
+        tree = PrivTree()
+        tree.grow(Aggregates.of(walk(trips, grid)).totals(tree), noise, epsilon, trips_a_unit)
         return noise.log_chance
 
     step = max(1, int(4 / epsilon) // 4)
