@@ -24,7 +24,7 @@ from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics import MASS, CellShares
+from dqam.statistics import MASS, CellShares, GroupShares
 from dqam.statistics.cell_shares import MassByCell
 from dqam.statistics.distinct import DistinctTrips
 from dqam.values.guarantee import Unit
@@ -244,7 +244,7 @@ def test_little_data_are_spread_evenly() -> None:
     kept = crowd(300)
     queries = random_rectangles(SQUARE, 50, np.random.default_rng(1))
     curator = Curator(kept, Budget("0.1"), SeededNoise(0))
-    faces = Dawa().synthesize(curator, queries, curator.budget).faces
+    faces = Dawa().synthesize(curator, queries, curator.budget).histogram.faces
     assert faces.min() == pytest.approx(faces.max())
     assert curator.spent == curator.budget.epsilon
     assert not any(entry.kind == "partition" for entry in curator.ledger)
@@ -257,7 +257,7 @@ def test_the_unit_of_a_person_widens_all_noise() -> None:
     Dawa().synthesize(curator, queries, curator.budget)
     assert curator.spent == 1
     for entry in curator.ledger:
-        if entry.name == "shares by group":
+        if entry.name == GroupShares.name:
             assert entry.scale == 4 * MASS / entry.epsilon
         elif entry.kind == "partition":
             assert entry.scale == 4 * 4 * 2**30 / entry.epsilon
@@ -293,7 +293,7 @@ def test_too_large_a_grid_is_refused_before_anything_is_spent() -> None:
 
 
 def test_the_printed_form_gets_better_with_epsilon() -> None:
-    faces = np.random.default_rng(0).poisson(crowd(2000).shares() / MASS * 8).astype(float)
+    faces = np.random.default_rng(0).poisson(crowd(2000).total(MassByCell()) / MASS * 8).astype(float)
     queries = random_rectangles(SQUARE, 500, np.random.default_rng(1))
     west, south, east, north = queries.T
 

@@ -213,7 +213,7 @@ def test_depth_and_rounds_follow_from_the_worth(
 def test_what_is_given_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     spy = Spy(monkeypatch)
     for depth, rounds in ((1, 2), (5, 7), (0, 0)):
-        _, curator = run(Dqam(depth=depth, rounds=rounds, least=0), city(300), some_queries(city(300).walks.grid), 1)
+        _, curator = run(Dqam(depth=depth, rounds=rounds, least=0), city(300), some_queries(city(300).grid), 1)
         assert sum(entry.kind == "select" for entry in curator.ledger) == rounds
     assert spy.depths == [1, 5, 0]
     assert spy.rounds == [2, 7]
@@ -224,7 +224,7 @@ def test_how_the_budget_is_shared() -> None:
     _, curator = run(Dqam(depth=2, rounds=4, share=Fraction(1, 3), least=0), city(300), some_queries(GRID), 10)
     by_kind = {"tree": Fraction(0), "masses": Fraction(0), "rounds": Fraction(0)}
     for entry in curator.ledger[1:]:
-        kind = "tree" if entry.name.startswith("uniformity") else "masses" if entry.name == GROUPS else "rounds"
+        kind = "tree" if entry.name.startswith("Unevenness") else "masses" if entry.name == GROUPS else "rounds"
         by_kind[kind] += entry.epsilon
     rest = Fraction(8)  # of 10
     assert by_kind["rounds"] == rest / 3

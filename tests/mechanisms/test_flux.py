@@ -22,7 +22,7 @@ from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics import SHADOW
+from dqam.statistics import SHADOW, QueryTotals, ShadowQuantile, ShadowSums
 from dqam.statistics.distinct import DistinctTrips
 from dqam.values.guarantee import Unit
 from tests.mechanisms.cases import city, parts, run, some_queries, strolls, unit_square
@@ -145,41 +145,41 @@ def test_the_total_is_the_number_of_trips_that_was_measured() -> None:
 
 def test_one_measurement_of_shadows_takes_all_that_is_left() -> None:
     for epsilon, names in (
-        ("0.01", ["rectangles met and missed"]),
-        ("0.5", ["shadows"]),
-        ("20", ["shadow size quantile", "shadows"]),
+        ("0.01", [f"{QueryTotals.name}, refined"]),
+        ("0.5", [ShadowSums.name]),
+        ("20", [ShadowQuantile.name, ShadowSums.name]),
     ):
         _, curator = run(Flux(), DATA["strolls"], QUERIES, epsilon)
         assert [entry.name for entry in curator.ledger][-len(names) :] == names
         assert curator.spent == Fraction(epsilon)
-        if "shadows" in names:
-            assert [entry.name for entry in curator.ledger].count("shadows") == 1
+        if ShadowSums.name in names:
+            assert [entry.name for entry in curator.ledger].count(ShadowSums.name) == 1
             signal = 800 * float(epsilon)
-            looks = sum(entry.epsilon for entry in curator.ledger if "met" in entry.name)
+            looks = sum(entry.epsilon for entry in curator.ledger if QueryTotals.name in entry.name)
             assert looks / Fraction(epsilon) == pytest.approx(size_share(signal), abs=0.02)
     _, poor = run(Flux(), DATA["strolls"], QUERIES, "0.01")
-    assert not any("shadow" in entry.name for entry in poor.ledger)
+    assert not any(entry.name == ShadowSums.name for entry in poor.ledger)
 
 
-WORTHS = [0.0, 0.5, 1.0, *np.geomspace(2, 1e12, 400)]
+SIGNALS = [0.0, 0.5, 1.0, *np.geomspace(2, 1e12, 400)]
 
 
-def test_more_worth_leaves_more_for_the_shadows() -> None:
-    shares = [size_share(signal) for signal in WORTHS]
+def test_more_signal_leaves_more_for_the_shadows() -> None:
+    shares = [size_share(signal) for signal in SIGNALS]
     assert all(more >= less for more, less in pairwise(shares))
     assert shares[0] == Fraction(1, 2)
     assert shares[-1] == FIRST_LOOK
 
 
-def test_more_worth_makes_a_finer_lattice() -> None:
-    sides = [lattice_side(signal) for signal in WORTHS]
+def test_more_signal_makes_a_finer_lattice() -> None:
+    sides = [lattice_side(signal) for signal in SIGNALS]
     assert all(coarse <= fine for coarse, fine in pairwise(sides))
     assert sides[0] == 5
     assert sides[-1] == MOST_SIDE
 
 
-def test_more_worth_makes_a_higher_cap() -> None:
-    quantiles = [cap_quantile(signal) for signal in WORTHS]
+def test_more_signal_makes_a_higher_cap() -> None:
+    quantiles = [cap_quantile(signal) for signal in SIGNALS]
     assert all(low <= high for low, high in pairwise(quantiles))
     assert quantiles[0] == cap_quantile(Flux().known) == Fraction(7, 10)
     assert quantiles[-1] == Fraction(95, 100)
@@ -222,7 +222,7 @@ def test_without_noise_trips_that_turn_back_are_counted_more_nearly_once_than_by
 
 
 @pytest.mark.parametrize("kept", [DATA["strolls"], DATA["single cells"]], ids=["strolls", "single cells"])
-def test_little_worth_is_spread_evenly(kept: Aggregates) -> None:
+def test_little_signal_is_spread_evenly(kept: Aggregates) -> None:
     for seed in range(5):
         histogram, _ = run(Flux(), kept, QUERIES, "0.02", seed)
         other = Curator(kept, Budget("0.02"), SeededNoise(seed))
@@ -285,7 +285,7 @@ def test_endpoints_that_were_lost_in_noise_are_shifted_and_not_scaled() -> None:
     np.testing.assert_allclose(found - a, (1000 - a.sum()) / a.size)
 
 
-def test_the_more_worth_the_more_endpoints_are_added_evenly() -> None:
+def test_the_more_signal_the_more_endpoints_are_added_evenly() -> None:
     a, v, h = blurred(5, 0)
     a *= 900 / a.sum()
     for signal, evenly in ((0.0, 0.0), (STRONG / 2, 50.0), (STRONG, 100.0), (9 * STRONG, 100.0)):
@@ -318,7 +318,7 @@ def test_a_fit_is_consistent_and_has_the_total() -> None:
 
 def test_what_is_consistent_is_its_own_fit() -> None:
     """Straight trips are."""
-    exact = SpatialHistogram.of(strolls(1000, unit_square(*LATTICE.shape)).walks)
+    exact = SpatialHistogram.of(strolls(1000, unit_square(*LATTICE.shape)).engine.walks)
     measured = exact.endpoints, exact.vertical.astype(float), exact.horizontal.astype(float)
     np.testing.assert_allclose(flat(SEEN.fit(measured, 1000.0)), flat(measured), atol=0.1)
 
@@ -389,7 +389,7 @@ def test_an_estimate_tells_how_it_came_about(signal: float) -> None:
     assert found.measurement is not None
     assert found.kept is not None
     assert found.measurement.lattice == Lattice.even(GRID, lattice_side(found.size.signal))
-    assert curator.ledger[-1].name == "shadows"
+    assert curator.ledger[-1].name == ShadowSums.name
     assert found.measurement.noise == pytest.approx(float(curator.ledger[-1].scale / SHADOW))
     refined = SpatialHistogram.from_flux(GRID, *found.measurement.lattice.refine(*found.kept))
     np.testing.assert_allclose(parts(found.histogram), parts(refined), rtol=1e-9, atol=1e-6)
@@ -397,7 +397,7 @@ def test_an_estimate_tells_how_it_came_about(signal: float) -> None:
     assert (found.shrunk > 0) == (signal < Flux().rich)  # only the rich are not drawn to even
 
 
-def test_an_estimate_of_little_worth_has_seen_nothing() -> None:
+def test_an_estimate_of_little_signal_has_seen_nothing() -> None:
     found, _ = estimated(Fraction(1, 100))
     assert found.measurement is found.kept is None
     assert found.misfit == found.shrunk == 0
@@ -439,5 +439,5 @@ def test_of_a_person_with_many_trips_only_some_count() -> None:
 
 def test_a_lattice_without_cells_is_refused() -> None:
     for side in (0, -1):
-        with pytest.raises(InputError, match="1 or more cells"):
+        with pytest.raises(InputError, match="at least 1 cell"):
             Flux(side)

@@ -16,6 +16,7 @@ from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
+from dqam.statistics.aggregate import Part
 from dqam.statistics.distinct import DistinctTrips
 from dqam.statistics.trip_count import TripsOnGrid
 from dqam.values.uncertainty import Uncertainty
@@ -117,12 +118,13 @@ def hasty() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("hasty")
-def test_threads_that_share_records_get_the_shadows_of_their_own_lattice() -> None:
+def test_threads_that_share_a_part_get_the_shadows_of_their_own_lattice() -> None:
     kept = strolls(3, unit_square(16, 16))
+    part = Part(kept.engine.walks)
 
     def ask(side: int) -> set[bool]:
         lattice = Lattice.even(kept.grid, side)
-        return {kept.shadows(lattice).slots.max() < lattice.numbers for _ in range(300)}
+        return {part.shadows(lattice).slots.max() < lattice.numbers for _ in range(300)}
 
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(ask, (16, 2))) == [{True}, {True}]

@@ -12,6 +12,7 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.regions import Partition
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Walks, walk
+from dqam.privacy.aggregates import InMemory
 from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator

@@ -90,21 +90,22 @@ def measure_size(
     if not len(queries):
         raise InputError("A mechanism needs at least one query to be tuned for; got none.")
     epsilon, covers = budget.left, cover(curator.grid, queries)
-    looks = [_look(curator, queries, budget, epsilon * first)]
+    looks = [_look(curator, QueryTotals(queries), budget, epsilon * first)]
+    again = QueryTotals(queries, "Number of trips and average answer, refined")
     size = _sized(curator, covers, looks, epsilon)
     if curator.wary and size.unclear(GLIMPSE):
         raise EmptyMapError(curator)
     if size.signal >= least and share(size.signal) > first:
-        looks.append(_look(curator, queries, budget, epsilon * (share(size.signal) - first)))
+        looks.append(_look(curator, again, budget, epsilon * (share(size.signal) - first)))
         size = _sized(curator, covers, looks, epsilon)
         if curator.wary and size.unclear(CLEAR):
             raise EmptyMapError(curator)
     if size.signal < least:
         if curator.wary:  # all that is left is spent on nothing only if half of it says the same
-            looks.append(_look(curator, queries, budget, budget.left / 2))
+            looks.append(_look(curator, again, budget, budget.left / 2))
             if _sized(curator, covers, looks, epsilon).unclear(CLEAR):
                 raise EmptyMapError(curator)
-        looks.append(_look(curator, queries, budget, budget.left))
+        looks.append(_look(curator, again, budget, budget.left))
         size = replace(_sized(curator, covers, looks, epsilon), enough=False)
     return size
 
@@ -124,9 +125,9 @@ def cover(grid: Grid, queries: Integers) -> tuple[Floats, Floats, Floats]:
     return shares[0], shares[1], shares[2]
 
 
-def _look(curator: Curator, queries: Integers, budget: Budget, epsilon: Fraction) -> tuple[float, float, float]:
+def _look(curator: Curator, totals: QueryTotals, budget: Budget, epsilon: Fraction) -> tuple[float, float, float]:
     """The epsilon, the noisy number of trips and the noisy average answer."""
-    met, missed = curator.measure(QueryTotals(queries), budget, epsilon) / len(queries)
+    met, missed = curator.measure(totals, budget, epsilon) / len(totals.rectangles)
     return float(epsilon), float(met + missed), float(met)
 
 

@@ -79,7 +79,7 @@ class QueryTotals(OnRectangles):
     """
 
     rectangles: Integers
-    name: str = field(default="Number of trips and average answer", init=False)
+    name: str = "Number of trips and average answer"
 
     @property
     def resolution(self) -> int:
