@@ -1,0 +1,27 @@
+"""The ledger: one total privacy budget for each data set, from which every publication of it is paid.
+
+What is charged when:
+
+1. `Ledger.check` and `Ledger.check_same` charge nothing. They refuse early what `Ledger.spend` would refuse later.
+2. `Ledger.spend` charges the whole epsilon of a publication, or refuses. The charge is one transaction, and it is on
+   disk before the method returns. Noise may be drawn only after that.
+3. `Ledger.saved` records that the release was written. The charge stays as it is.
+4. `Ledger.settle` records that a publication ended early, without a release. What it had not used is given back.
+
+If the program fails or is killed between 2 and the end, the whole epsilon stays charged. The epsilons of a data set's
+publications are exact fractions and add up to at most its total; `Ledger.set_total` changes the total, on record.
+
+A data set is identified by its name, where names that look alike are the same, and by sketches of its trips, so that
+trips that were published under one name do not get a second budget under another. The ledger is for the custodian only
+and never part of a release.
+"""
+
+from __future__ import annotations
+
+from dqam.privacy.ledger.accounts import Account, Charge, Publication, Total
+from dqam.privacy.ledger.ledger import Ledger
+from dqam.privacy.ledger.same_trips import SameTripsError
+
+Spent = Charge  # its former name
+
+__all__ = ["Account", "Charge", "Ledger", "Publication", "SameTripsError", "Spent", "Total"]
