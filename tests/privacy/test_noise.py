@@ -87,7 +87,7 @@ def test_bad_input_never_reaches_a_sampler(noise: Noise) -> None:
             noise.laplace(np.array([1]), scale)
 
 
-def test_large_values_are_cut_and_not_refused() -> None:
+def test_large_values_are_clamped_and_not_refused() -> None:
     values, scale = prepare(np.array([2**63 - 1, -(2**63), 7]), Fraction(1, 3))
     assert values.tolist() == [2**62, -(2**62), 7]
     assert Fraction(scale) >= Fraction(1, 3)

@@ -1,8 +1,8 @@
-"""The noise of a release, and the same distributions from a seed for tests and experiments.
+"""The noise of a release, and noise of the same distributions from a seed for tests and experiments.
 
-Both add to integers only: noise on floating-point numbers leaks through their low digits. `OpenDPNoise` draws
-exactly, from the operating system's randomness. Anything made with `SeededNoise` is not private, and is marked so in
-the provenance of a release; `publish` never uses it.
+Noise is added to integers only, because noise on floating-point numbers leaks information through their low digits.
+`OpenDPNoise` samples exactly, from the operating system's randomness. `SeededNoise` is not private: the provenance of a
+release made with it says so, and `publish` never uses it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dqam.statistics.limits import LARGEST_SUM
 
 
 class Noise(Protocol):
-    """Where noise comes from."""
+    """A source of noise."""
 
     @property
     def private(self) -> bool:
-        """Whether what it made may be published."""
+        """Whether results with this noise are private, so that they may be published."""
 
     def laplace(self, values: Integers, scale: Fraction) -> Integers:
         """`values` plus discrete Laplace noise: P(k) proportional to exp(-|k| / scale)."""
@@ -32,18 +32,18 @@ class Noise(Protocol):
         """The index of the largest score plus exponential noise of mean `scale` (permute and flip)."""
 
     def generator(self) -> np.random.Generator:
-        """Randomness for choices that do not look at data."""
+        """Randomness for choices that do not depend on data."""
 
 
-WIDEST = 2**55
+WIDEST = 2**55  # the largest scale
 
 
 def check_scale(scale: Fraction) -> None:
-    """Refuse a scale whose noise would not fit 64 bits. Looks at no data."""
+    """Refuse a scale whose noise would not fit into 64 bits. This does not depend on data."""
     if not 0 < scale <= WIDEST:
         raise InputError(
             f"Noise of scale {float(min(scale, Fraction(10**300))):.3g} cannot be added in 64 bits; "
-            "ask with a larger epsilon, or for a smaller unit."
+            "use a larger epsilon or a smaller max_trips."
         )
 
 
@@ -51,12 +51,14 @@ def prepare(values: Integers, scale: Fraction) -> tuple[Integers, float]:
     """Values and scale in the form that a sampler accepts.
 
     Values are clamped to +-LARGEST_SUM rather than refused: a refusal would depend on the data. Clamping never raises a
-    sensitivity, because each number moves by at most what it moved before; questions within their limits
-    (`dqam.statistics`) have nothing to clamp. OpenDP then adds noise in integers of any size and clamps the sum to 64
-    bits, which depends only on the noisy value. The scale as a float is not below the exact one.
+    sensitivity, because it brings no two numbers further apart; questions within their limits (`dqam.statistics`) have
+    nothing to clamp. OpenDP then adds noise in integers of any size and clamps the sum to 64 bits, which depends only
+    on the noisy value. The scale is rounded up to a float.
     """
     if values.dtype != np.int64 or values.ndim != 1 or not len(values):
-        raise InputError(f"Noise is added to a vector of int64; got {values.dtype} of shape {values.shape}.")
+        raise InputError(
+            f"Noise can be added only to a non-empty vector of int64; got {values.dtype} of shape {values.shape}."
+        )
     check_scale(scale)
     rounded = float(scale)
     if Fraction(rounded) < scale:
@@ -65,7 +67,7 @@ def prepare(values: Integers, scale: Fraction) -> tuple[Integers, float]:
 
 
 class OpenDPNoise:
-    """Exact samplers of OpenDP. This is the noise of releases."""
+    """OpenDP's exact samplers. This is the noise of releases."""
 
     private = True
 
@@ -96,7 +98,7 @@ def _opendp() -> Any:
 
 
 class SeededNoise:
-    """The same distributions from a seed: repeatable, fast, and not private."""
+    """Noise of the same distributions from a seed: repeatable, fast and not private."""
 
     private = False
 
@@ -104,7 +106,7 @@ class SeededNoise:
         self._rng = np.random.default_rng(seed)
 
     def laplace(self, values: Integers, scale: Fraction) -> Integers:
-        """See `Noise.laplace`: the difference of two geometric variables."""
+        """See `Noise.laplace`; the noise is the difference of two geometric variables."""
         values, width = prepare(values, scale)
         chance = -math.expm1(-1 / width)
         up, down = self._rng.geometric(chance, (2, len(values)))

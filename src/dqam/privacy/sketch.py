@@ -1,8 +1,8 @@
-"""Recognise trips that were published before, under another name, from a small sample of keyed hashes.
+"""Sketches: small samples of keyed hashes by which trips that were published under another name are recognised.
 
-The ledger keeps a sketch with each publication. It is for the custodian only and never part of a release. The key is
-random and stays in the ledger, and in the memory of the workers that make a sketch: without it hashes tell nothing;
-with it, anyone can test whether a trip they know was hashed.
+The ledger keeps a sketch of each publication. Sketches are for the custodian only and never part of a release. The key
+is random and stays in the ledger and in the memory of the workers that make a sketch. Without it the hashes reveal
+nothing; with it, anyone can test whether a trip they know was hashed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dqam.errors import InputError
 from dqam.geometry.arrays import Integers
 from dqam.privacy.contribution import _base
 
-K = 16_384  # hashes in a sample
-FEW = 8  # common hashes below which a sample shows nothing
+K = 16_384  # most hashes in a sample
+FEW = 8  # with fewer common hashes, samples are no evidence
 DENSE = 8  # integer ids are dense if at least one in this many, from the smallest to the largest, is used
 BATCH = 1 << 17  # rows
 NO_NUMBERS = (2**63 - 1, -1)  # the smallest and the largest of an empty set
@@ -34,32 +34,32 @@ class Sketch:
     """A bottom-k sketch of a set of trips: two samples of 64-bit keyed hashes, the K smallest of each.
 
     ids             uint64[at most K], sorted: hashes of (person, trip id), of trips that have an id
-    trips           uint64[at most K], sorted: hashes of the box around a trip's points and its first time; where the
-                    time is unknown, of the box, person and trip id
-    trip_numbers    smallest and largest number that a trip id ends with; the smallest is -1 if an id is not text
-                    followed by at most 18 digits
+    trips           uint64[at most K], sorted: hashes of the box around a trip's points and the time of its first; of
+                    the box, person and trip id if the time is unknown
+    trip_numbers    smallest and largest number that a trip id ends with; the smallest is -1 if an id is anything
+                    but non-digits followed by 1 to 18 digits
     person_numbers  the same for persons
 
-    The `trips` sample does not depend on ids if there are times, so that a copy with new ids, or none, is recognised.
-    Without times ids are needed: trips between the same two stations have the same box.
+    If there are times, the `trips` sample does not depend on ids, so that a copy with new ids, or none, is recognised.
+    Without times, ids are needed, because trips between the same two stations have the same box.
 
-    **Merging.** The K smallest values of a union are among the K smallest of its parts. So sketches of parts, however
-    a set was divided, merge into the sketch of the whole, in any order, and a trip that is in two parts counts once.
+    **Merging.** The K smallest values of a union are among the K smallest of its parts. So sketches of parts merge into
+    the sketch of the whole, in any order and however the set was divided. A trip that is in two parts counts once.
 
     **Estimating.** A sample of K hashes holds all hashes of its set up to the largest of them; a smaller sample holds
-    all that there are. Up to the smaller of the two thresholds, then, both sets are known completely. Hashes under a
-    random key are like independent uniform numbers, so this part is a random sample of the union at one rate, the same
+    all that there are. So both sets are known completely up to the smaller of the two thresholds. Hashes under a
+    random key behave like independent uniform numbers, so this part is a random sample of the union, at the same rate
     for trips of either set and of both. The share of the smaller set's hashes in it that the other has too estimates
-    the share of all, with a standard error of sqrt(p (1 - p) / m) for a share p and m hashes of the smaller set: 0.004
-    at most for sets of one size, 0.02 for a set and a thirtieth of it that overlap by a half (m is about K / 30 = 546).
-    Where both sets have fewer than K trips the answer is exact unless two different trips have equal hashes, which for
-    sets of 16,384 has a probability below 10^-10. Larger sets need at least 8 common hashes, otherwise the answer is 0:
-    disjoint sets have none, and a trip or two in common cannot look like many. A set that lies wholly in another is
-    found with a probability above 0.99999 if it has at least 1/600 of its trips (m is about 27 or more).
+    the share of all, with a standard error of sqrt(p (1 - p) / m) for a share p and m hashes of the smaller set: at
+    most 0.004 for sets of equal size, and 0.02 if half of a set that is 30 times smaller is in the other (m is about
+    K / 30 = 546). If both sets have fewer than K trips, the answer is exact unless two different trips have equal
+    hashes, which for sets of 16,384 has a probability below 10^-10. Larger sets need at least 8 common hashes;
+    otherwise the answer is 0. Disjoint sets have none, and a trip or two in common cannot look like many. A subset is
+    found with a probability above 0.99999 if it has at least 1/600 of the trips (m is about 27 or more).
 
-    **Dense ids.** Ids such as 1 to n, or "trip 1" to "trip n", are found in every file and show nothing. Two sets of
-    whole numbers, of which one in q is used, are expected to share 1/q; ids are evidence only where q is above 8 in
-    both sets, for trip ids or persons.
+    **Dense ids.** Ids such as 1 to n, or "trip 1" to "trip n", occur in every file and are no evidence. Two unrelated
+    sets of integers that each use one in q of a range are expected to share 1/q. So ids count as evidence only if q is
+    above 8 in both sets, for trip ids or for persons.
     """
 
     ids: Hashes = field(repr=False)
@@ -77,14 +77,16 @@ class Sketch:
         )
 
     def overlap(self, other: Sketch) -> float:
-        """Estimated share, from 0 to 1, of the smaller set that is also in the other: by trips or by ids, whichever is
-        larger."""
+        """The estimated share, from 0 to 1, of the smaller set that is also in the other.
+
+        It is the larger of the shares by trips and by ids.
+        """
         by_trips = _overlap(self.trips, other.trips)
         return by_trips if self._dense or other._dense else max(by_trips, _overlap(self.ids, other.ids))
 
     @property
     def _dense(self) -> bool:
-        """Whether ids are so common that any file may have them."""
+        """Whether the ids are of a kind that any file may have."""
         known = len(self.ids)
         size = known if known < K else (K - 1) * 2.0**64 / float(self.ids[-1])
         return all(low >= 0 and high - low < DENSE * size for low, high in (self.trip_numbers, self.person_numbers))
@@ -114,7 +116,7 @@ def sketch_of(trips: pa.Table, key: str) -> Sketch:
     """The sketch of a table with one row per trip.
 
     west, south, east, north  float64, the box around the trip's points; trips without one are left out
-    person, trip              int64, uint64 or text, optional: ids that read the same, such as 17 and "17", are the same
+    person, trip              int64, uint64 or text, optional; ids that read the same, such as 17 and "17", are equal
     time                      int64, optional: when the trip began
     """
     with _base().cursor() as base:
@@ -123,16 +125,18 @@ def sketch_of(trips: pa.Table, key: str) -> Sketch:
 
 
 def sketch_sql(base: duckdb.DuckDBPyConnection, query: str, key: str) -> Sketch:
-    """The same for the result of `query`, whose rows are hashed in the database and never all in memory.
+    """The sketch of the rows that `query` returns, with the columns of `sketch_of`.
 
-    Boxes are compared as 32-bit floats, so that a copy that was stored as such is recognised. Texts are hashed with
-    their lengths, so that ("a", "bc") and ("ab", "c") differ.
+    Rows are hashed in the database and never all in memory. Boxes are compared as 32-bit floats, so that a copy that
+    was stored in that precision is recognised. Texts are hashed with their lengths, so that ("a", "bc") and
+    ("ab", "c") differ.
     """
     given = base.sql(f"SELECT * FROM ({query}) LIMIT 0").columns
     person, trip, time = (
         f"{name}::VARCHAR" if name in given else "NULL::VARCHAR" for name in ("person", "trip", "time")
     )
-    secret = "'" + key.replace("'", "''") + "'"  # with a parameter, DuckDB would hold all rows before the first is read
+    # The key is part of the query: with a parameter, DuckDB would collect all rows before the first is read.
+    secret = "'" + key.replace("'", "''") + "'"
     ids = f"concat({_spelled(person)}, {_spelled(trip)})"
     ids_without_time = f"CASE WHEN {time} IS NULL THEN {ids} END"
     # Adding 0 turns -0 into 0; values that do not fit a 32-bit float count as unknown.
@@ -156,7 +160,7 @@ def _spelled(text: str) -> str:
 
 
 def _number(text: str) -> str:
-    """SQL for the number that an id ends with, -1 if it is not text and at most 18 digits."""
+    """SQL for the number that an id ends with; -1 if the id is anything but non-digits followed by 1 to 18 digits."""
     return (
         f"CASE WHEN {text} IS NOT NULL THEN "
         f"coalesce(TRY_CAST(regexp_extract({text}, '^[^0-9]*([0-9]{{1,18}})$', 1) AS BIGINT), -1) END"
@@ -164,7 +168,7 @@ def _number(text: str) -> str:
 
 
 def _smallest(known: Hashes, new: Hashes) -> Hashes:
-    """The K smallest distinct hashes of both; most new ones are too large, and are dropped before sorting."""
+    """The K smallest distinct hashes of both. Most new ones are too large and are dropped before sorting."""
     found = np.sort(np.concatenate([known, new[new < known[-1]] if len(known) == K else new]))
     return found[np.append(True, found[1:] != found[:-1])[: len(found)]][:K]
 
