@@ -144,10 +144,11 @@ def check_request(
 
 
 def how_to_set_total(name: str, total: Fraction | None = None) -> str:
-    """The call that changes a total.
+    """The call that changes a total, with an amount that is not a plain decimal number as text, so that it stays exact.
 
     >>> how_to_set_total("taxis"), how_to_set_total("taxis", Fraction(2)), how_to_set_total("taxis", Fraction(2, 3))
     ("Ledger.set_total('taxis', EPSILON)", "Ledger.set_total('taxis', 2)", "Ledger.set_total('taxis', '2/3')")
     """
     amount = "EPSILON" if total is None else spell(total)
-    return f"Ledger.set_total({name!r}, {repr(amount) if '/' in amount else amount})"
+    plain = total is None or amount.replace(".", "", 1).isdigit()
+    return f"Ledger.set_total({name!r}, {amount if plain else repr(amount)})"

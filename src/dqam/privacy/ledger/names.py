@@ -26,7 +26,7 @@ def canonical_name(name: str) -> str:
     plain = unicodedata.normalize("NFKC", " ".join(part for part in visible.split(" ") if part).casefold())
     if not plain or len(plain) > LONGEST or any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in plain):
         start = plain if len(plain) <= 40 else plain[:40] + "..."
-        raise InputError(f"The name of a data set must have 1 to {LONGEST} printable characters; got {start!r}.")
+        raise InputError(f"The name of a data set must have 1 to {LONGEST} characters, all printable; got {start!r}.")
     return plain
 
 
