@@ -280,7 +280,7 @@ def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
     """
     from dqam.privacy.ledger import Ledger
 
-    context.obj = Ledger.open(ledger, begin=context.invoked_subcommand == "register")
+    context.obj = Ledger.open(ledger, create=context.invoked_subcommand == "register")
     if context.invoked_subcommand:
         return
     accounts = context.obj.history()

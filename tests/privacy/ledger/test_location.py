@@ -99,3 +99,11 @@ def test_a_relative_path_is_no_default(where: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("DQAM_LEDGER", where)
     with pytest.raises(InputError, match=f"DQAM_LEDGER is '{where}', which is a relative path; use an absolute one"):
         Ledger.open()
+
+
+def test_a_missing_file_is_not_created_unless_wanted(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="There is no ledger at .*; check the path"):
+        Ledger.open(tmp_path / "books" / "ledger.db", create=False)
+    assert list(tmp_path.iterdir()) == []
+    Ledger.open(tmp_path / "ledger.db")
+    assert Ledger.open(tmp_path / "ledger.db", create=False).history() == []

@@ -41,15 +41,15 @@ class Ledger:
         self._database = Database(url)
 
     @classmethod
-    def open(cls, where: str | os.PathLike[str] | None = None, *, begin: bool = True) -> Ledger:
+    def open(cls, where: str | os.PathLike[str] | None = None, *, create: bool = True) -> Ledger:
         """Open the ledger in a file or at a URL, and create it if there is none.
 
-        where  by default what the environment variable DQAM_LEDGER says, otherwise ledger.db in the user's folder for
-               dqam
-        begin  whether a missing file is created; otherwise it is an `InputError`
+        where   by default what the environment variable DQAM_LEDGER says, otherwise ledger.db in the user's folder for
+                dqam
+        create  whether a missing file is created; otherwise it is an `InputError`
         """
         ledger = cls(locate(default_location() if where is None else where))
-        if not begin and ledger._database.is_sqlite and not Path(ledger.place).exists():
+        if not create and ledger._database.is_sqlite and not Path(ledger.place).exists():
             raise InputError(
                 f"There is no ledger at {ledger.place}; check the path, or publish or register a data set to create it."
             )
