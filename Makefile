@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format benchmark audit fuzz docs clean
+.PHONY: demo test lint format benchmark audit fuzz docs figures clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dqam needs Python 3.11 or newer: make PYTHON=python3.11")'
@@ -41,9 +41,15 @@ audit: .venv/ready
 	$(BIN)/dqam audit all --figure build/audit.png
 	$(BIN)/dqam audit neighbours --pairs 5000
 
-docs: .venv/ready            ## the reference of the Python API: build/docs/index.html
+.venv/ready-docs: .venv/ready
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[docs]"
-	$(BIN)/python docs/api.py build/docs
+	touch $@
+
+docs: .venv/ready-docs       ## guide and API reference, one searchable site: build/docs/index.html
+	$(BIN)/mkdocs build --quiet
+
+figures: .venv/ready-docs    ## the import graph in docs/architecture.md, with its numbers
+	$(BIN)/python docs/import_graph.py src docs/images/imports-after.svg
 
 clean:
 	rm -rf .venv build dist

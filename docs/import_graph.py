@@ -1,0 +1,155 @@
+"""Draw which rooms of dqam import which: python docs/import_graph.py SOURCE_FOLDER PICTURE.
+
+A room is a package or module directly below `dqam`. Imports inside functions count; imports for type checkers only
+(`if TYPE_CHECKING`) do not. `dqam/__init__.py` and `dqam/__main__.py` are doors rather than rooms and are left out.
+"""
+
+import ast
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+# The floor plan: a room may import the rooms before it.
+FLOW = (
+    "errors runtime geometry values sources consistency statistics privacy engines mechanisms release cities publishing "
+    "experiments audit explorer cli"
+).split()
+USES = {"dqam.open": "import dqam; dqam.open", "dqam.explorer": "import dqam.explorer"}
+AGAINST, DIRECT, IMPLIED = "#c81e1e", "#28536b", "#d3dbe0"
+EDGE = 1.7  # where arrows begin and end, from the middle of a room
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Yield the dotted names that code imports from dqam, except those for type checkers only."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("dqam."))
+        elif isinstance(node, ast.ImportFrom) and node.module == "dqam":
+            yield from (f"dqam.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dqam."):
+            yield str(node.module)
+        yield from imports(node)
+
+
+def survey(package: Path) -> tuple[list[str], Counter[str], Counter[str], np.ndarray]:
+    """Return the rooms in order, their modules, their lines, and a matrix in which [i, j] means that i imports j."""
+    modules, lines, arrows = Counter[str](), Counter[str](), set[tuple[str, str]]()
+    for path in sorted(package.rglob("*.py")):
+        room = path.relative_to(package).with_suffix("").parts[0]
+        if room.startswith("__"):
+            continue
+        text = path.read_text(encoding="utf-8")
+        modules[room] += 1
+        lines[room] += text.count("\n")
+        arrows |= {(room, name.split(".")[1]) for name in imports(ast.parse(text))}
+    rooms = sorted(modules, key=lambda room: FLOW.index(room) if room in FLOW else len(FLOW))
+    place = {room: i for i, room in enumerate(rooms)}
+    matrix = np.zeros((len(rooms), len(rooms)), dtype=bool)
+    for source, target in arrows:
+        if source != target and target in place:
+            matrix[place[source], place[target]] = True
+    if set(rooms) - set(FLOW):  # not built to the floor plan: order the rooms by what they reach
+        order = sorted(range(len(rooms)), key=lambda i: (reach(matrix)[i].sum(), knots(matrix)[i], rooms[i]))
+        rooms, matrix = [rooms[i] for i in order], matrix[np.ix_(order, order)]
+    return rooms, modules, lines, matrix
+
+
+def reach(matrix: np.ndarray) -> np.ndarray:
+    """Return which room reaches which by one import or more."""
+    steps = [np.unique(np.concatenate([breadth_first_order(matrix, j)[0] for j in row.nonzero()[0]] or [[]]))
+             for row in matrix]  # fmt: skip
+    return np.array([np.isin(np.arange(len(matrix)), found) for found in steps])
+
+
+def knots(matrix: np.ndarray) -> np.ndarray:
+    """Return the strongly connected group of each room, or -1 for a room that is in a group of its own."""
+    labels = connected_components(matrix, connection="strong")[1]
+    return np.where(np.bincount(labels)[labels] > 1, labels, -1)
+
+
+def draw(package: Path, picture: Path) -> None:
+    """Draw the rooms in one column, the first of the flow at the bottom, with an arc for every import."""
+    rooms, modules, lines, matrix = survey(package)
+    groups = knots(matrix)
+    tied = (groups[:, None] == groups) & (groups[:, None] >= 0)
+    upward = np.triu(np.ones_like(matrix), 1)  # to a later room
+    wrong = matrix & (tied | upward)
+    right = matrix & ~wrong
+    implied = right & (right.astype(int) @ reach(right).astype(int) > 0)
+    matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "dqam", "font.family": "sans-serif"}
+    height = len(rooms)
+    figure, axes = plt.subplots(figsize=(8, 0.5 * height + 0.6))
+    for kinds, color, width, side, order in (
+        (implied, IMPLIED, 0.8, 1, 1),
+        (right & ~implied, DIRECT, 1.3, 1, 2),
+        (wrong, AGAINST, 1.3, -1, 3),
+    ):
+        for i, j in np.argwhere(kinds):
+            bulge = 0.9 * abs(i - j) ** -0.2  # long arcs are flatter
+            axes.add_patch(
+                FancyArrowPatch(
+                    (side * EDGE, i - 0.08 * np.sign(i - j)),
+                    (side * EDGE, j + 0.16 * np.sign(i - j)),
+                    connectionstyle=f"arc3,rad={side * np.sign(j - i) * bulge}",
+                    arrowstyle="-|>",
+                    mutation_scale=9,
+                    color=color,
+                    lw=width,
+                    shrinkA=0,
+                    shrinkB=0,
+                    zorder=order,
+                )
+            )
+    for i, room in enumerate(rooms):
+        edge = AGAINST if groups[i] >= 0 else DIRECT
+        axes.add_patch(FancyBboxPatch((-1.6, i - 0.3), 3.2, 0.6, "round,pad=0.05", fc="white", ec=edge, lw=1.2, zorder=4))
+        count = f"{modules[room]} module{'s' * (modules[room] > 1)}, {lines[room]:,} lines"
+        axes.text(-1.5, i, room, ha="left", va="center", weight="bold", fontsize=10, zorder=5)
+        axes.text(1.5, i, count, ha="right", va="center", fontsize=8, color="#444444", zorder=5)
+    key = [
+        (DIRECT, "imports"),
+        (IMPLIED, "imports, and also reaches through other rooms"),
+        (AGAINST, "imports against the flow"),
+    ]
+    axes.legend(
+        [plt.Line2D([], [], color=color, lw=2) for color, _ in key],
+        [words for _, words in key],
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1),
+        ncols=3,
+        frameon=False,
+        fontsize=8,
+    )
+    axes.set(xlim=(-3, 6), ylim=(-0.5, height - 0.4))
+    axes.set_axis_off()
+    figure.subplots_adjust(left=0, right=1, bottom=0, top=1 - 0.4 / figure.get_figheight())
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(picture, metadata={"Date": None} if picture.suffix == ".svg" else None)
+    names = [", ".join(rooms[i] for i in np.flatnonzero(groups == group)) for group in np.unique(groups[groups >= 0])]
+    print(f"rooms: {height}, modules: {modules.total()}, lines: {lines.total():,}, arrows: {matrix.sum()}")
+    print(f"strongly connected groups of more than one room: {len(names)}", *names, sep="\n  ")
+    print(f"arrows against the flow: {wrong.sum()}", *(f"{rooms[i]} -> {rooms[j]}" for i, j in np.argwhere(wrong)),
+          sep="\n  ")  # fmt: skip
+
+
+def loaded(folder: Path, code: str) -> int:
+    """Return how many modules of dqam a fresh Python has loaded after some code."""
+    program = f"import sys; sys.path.insert(0, {str(folder)!r}); {code}; print(sum(m[:5] == 'dqam.' for m in sys.modules))"
+    return int(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout)
+
+
+if __name__ == "__main__":
+    source, picture = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
+    draw(source / "dqam", picture)
+    for name, code in USES.items():
+        print(f"modules loaded by {name}: {loaded(source, code)}")
