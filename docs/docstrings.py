@@ -1,4 +1,7 @@
-"""A griffe extension: lines of a name, two or more spaces and words become lists in the API reference."""
+"""A griffe extension for the API reference: docstrings as Markdown.
+
+Lines of a name, two or more spaces and words become lists, and doctests become code blocks.
+"""
 
 import re
 from typing import Any
@@ -6,30 +9,31 @@ from typing import Any
 import griffe
 
 ROW = re.compile(r"^(\w+(?:(?: and |, )\w+)*) {2,}(\S.*)$")
+DOCTEST = re.compile(r"^>>> .*(?:\n.+)*", re.MULTILINE)
 
 
-def listed(docstring: str) -> str:
-    """Return the same text with Markdown lists.
+def markdown(docstring: str) -> str:
+    """Return the same text as Markdown.
 
-    >>> listed("Words.\\n\\nname   what it is,\\n       at length\\nother  more")
+    >>> markdown("Words.\\n\\nname   what it is,\\n       at length\\nother  more")
     'Words.\\n\\n- **name**: what it is,\\n  at length\\n- **other**: more'
     """
-    lines, inside = [], False
+    lines, listed = [], False
     for line in docstring.splitlines():
         if found := ROW.match(line):
             lines.append(f"- **{found[1]}**: {found[2]}")
-            inside = True
-        elif inside and line.startswith("   "):
+            listed = True
+        elif listed and line.startswith("   "):
             lines.append("  " + line.strip())
         else:
-            inside = False
+            listed = False
             lines.append(line)
-    return "\n".join(lines)
+    return DOCTEST.sub(r"```pycon\n\g<0>\n```", "\n".join(lines))
 
 
-class Lists(griffe.Extension):
+class Docstrings(griffe.Extension):
     """Rewrites every docstring as it is collected."""
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = listed(obj.docstring.value)
+            obj.docstring.value = markdown(obj.docstring.value)

@@ -1,10 +1,12 @@
-"""Draw which rooms of dqam import which: python docs/import_graph.py SOURCE_FOLDER PICTURE.
+"""Draw which rooms of dqam import which: python docs/import_graph.py SOURCE_FOLDER PICTURE [MODULES.md].
 
 A room is a package or module directly below `dqam`. Imports inside functions count; imports for type checkers only
-(`if TYPE_CHECKING`) do not. `dqam/__init__.py` and `dqam/__main__.py` are doors rather than rooms and are left out.
+(`if TYPE_CHECKING`) do not. `dqam/__init__.py` and `dqam/__main__.py` belong to no room and are left out. The third
+argument is a page to write that lists all modules with the first sentence of their docstrings.
 """
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -19,9 +21,9 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 # The floor plan: a room may import the rooms before it.
 FLOW = (
-    "errors runtime geometry values sources consistency statistics privacy engines mechanisms release cities publishing "
-    "experiments audit explorer cli"
-).split()
+    *("errors", "runtime", "geometry", "values", "sources", "consistency", "statistics", "privacy", "engines"),
+    *("mechanisms", "release", "cities", "publishing", "experiments", "audit", "explorer", "cli"),
+)
 USES = {"dqam.open": "import dqam; dqam.open", "dqam.explorer": "import dqam.explorer"}
 AGAINST, DIRECT, IMPLIED = "#c81e1e", "#28536b", "#d3dbe0"
 EDGE = 1.7  # where arrows begin and end, from the middle of a room
@@ -112,7 +114,9 @@ def draw(package: Path, picture: Path) -> None:
             )
     for i, room in enumerate(rooms):
         edge = AGAINST if groups[i] >= 0 else DIRECT
-        axes.add_patch(FancyBboxPatch((-1.6, i - 0.3), 3.2, 0.6, "round,pad=0.05", fc="white", ec=edge, lw=1.2, zorder=4))
+        axes.add_patch(
+            FancyBboxPatch((-1.6, i - 0.3), 3.2, 0.6, "round,pad=0.05", fc="white", ec=edge, lw=1.2, zorder=4)
+        )
         count = f"{modules[room]} module{'s' * (modules[room] > 1)}, {lines[room]:,} lines"
         axes.text(-1.5, i, room, ha="left", va="center", weight="bold", fontsize=10, zorder=5)
         axes.text(1.5, i, count, ha="right", va="center", fontsize=8, color="#444444", zorder=5)
@@ -142,14 +146,41 @@ def draw(package: Path, picture: Path) -> None:
           sep="\n  ")  # fmt: skip
 
 
+def modules_page(package: Path) -> str:
+    """Return a page that lists the modules of each room with the first sentence of their docstrings."""
+    lines = ["# Modules", "", "`make figures` writes this page from the docstrings of the source."]
+    room = ""
+    for path in sorted(package.rglob("*.py"), key=lambda path: _place(path.relative_to(package))):
+        parts = path.relative_to(package).with_suffix("").parts
+        words = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        if parts[0].startswith("__") or (parts[-1] == "__init__" and not words):
+            continue
+        if parts[0] != room:
+            room = parts[0]
+            lines += ["", f"## {room}", ""]
+        name = ".".join(("dqam", *parts)).removesuffix(".__init__")
+        sentence = re.split(r"(?<=[.?])\s", " ".join((words or "").split()))[0].rstrip(".")
+        lines.append(f"- `{name}`: {sentence}." if sentence else f"- `{name}`")
+    return "\n".join(lines) + "\n"
+
+
+def _place(path: Path) -> tuple[int, str]:
+    room = path.with_suffix("").parts[0]
+    return FLOW.index(room) if room in FLOW else len(FLOW), str(path)
+
+
 def loaded(folder: Path, code: str) -> int:
     """Return how many modules of dqam a fresh Python has loaded after some code."""
-    program = f"import sys; sys.path.insert(0, {str(folder)!r}); {code}; print(sum(m[:5] == 'dqam.' for m in sys.modules))"
+    program = (
+        f"import sys; sys.path.insert(0, {str(folder)!r}); {code}; print(sum(m[:5] == 'dqam.' for m in sys.modules))"
+    )
     return int(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout)
 
 
 if __name__ == "__main__":
     source, picture = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
     draw(source / "dqam", picture)
+    for page in map(Path, sys.argv[3:]):
+        page.write_text(modules_page(source / "dqam"), encoding="utf-8")
     for name, code in USES.items():
         print(f"modules loaded by {name}: {loaded(source, code)}")

@@ -1,11 +1,12 @@
-"""What the documentation shows: its commands and its Python are run, its tables reckoned again, its links followed.
+"""The documentation: its commands and Python examples are run, its tables recomputed, its links and names checked.
 
 In README.md, docs/tutorial.md and docs/howto.md the `dqam` lines of blocks marked `sh`, and all `python` blocks, are
-run one after the other in an empty folder, with fewer trips. Blocks marked `bash` are only looked at: they take too
-long or need something that is not there.
+run one after the other in an empty folder, with fewer trips. Blocks marked `bash` are only checked for commands and
+options that exist: they take too long or need something that is not there.
 """
 
 import math
+import pkgutil
 import re
 import shlex
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 import click
 import pytest
 
+import dqam
 from dqam import cities
 from dqam.cli import cli
 from dqam.geometry.grid import Grid
@@ -23,7 +25,8 @@ from dqam.publishing.plan import Plan
 from tests.commands import run
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SOURCE = ROOT / "src"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FEWER = {"20000": "2000"}  # trips
 
@@ -82,6 +85,10 @@ def test_what_is_shown_runs(pages: list[str], tmp_path: Path, monkeypatch: pytes
                         raise
 
 
+def without_blocks(page: Path) -> str:
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_exist_with_these_options(page: Path) -> None:
     for block in blocks(page):
@@ -97,8 +104,7 @@ def test_commands_exist_with_these_options(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_blocks(page)):
         if re.match(r"https?://", target):
             continue
         path, _, anchor = target.partition("#")
@@ -110,11 +116,54 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in slugs, target
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_names_exist(page: Path) -> None:
+    """Modules, what is in them, and paths of the repository that a page mentions."""
+    text = page.read_text(encoding="utf-8")
+    names = set(re.findall(r"^(?:from|import) (dqam[\w.]*)", text, re.MULTILINE))
+    names |= set(re.findall(r"`(dqam(?:\.\w+)+)\b(?!\.nc)", without_blocks(page)))
+    names |= set(re.findall(r"^::: (dqam[\w.]+)$", text, re.MULTILINE))
+    for name in names:
+        pkgutil.resolve_name(name)
+    for path in re.findall(r"`((?:src|tests|docs|benchmarks)/[\w/.]+)`", text):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_folder_of_our_machines_is_named(page: Path) -> None:
+    assert not re.search(r"\.\./shared|/work/|/home/\w|/tmp/\w", page.read_text(encoding="utf-8"))
+
+
+def test_all_modules_are_listed() -> None:
+    """`make figures` writes this page."""
+    found = {
+        ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+        for path in (SOURCE / "dqam").glob("*/**/*.py")
+        if path.name != "__init__.py" or path.read_text(encoding="utf-8").startswith('"""')
+    }
+    listed = re.findall(
+        r"^- `(dqam\.[\w.]+)`", (ROOT / "docs" / "modules.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert set(listed) == found | {"dqam.errors"}
+
+
 def test_pictures_are_small_and_shown() -> None:
     words = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-    for picture in (ROOT / "docs" / "pictures").iterdir():
+    for picture in (ROOT / "docs" / "images").iterdir():
         assert picture.stat().st_size < 250_000, picture.name
-        assert f"pictures/{picture.name})" in words, picture.name
+        assert f"images/{picture.name})" in words, picture.name
+
+
+def test_citations_agree() -> None:
+    """The README, the citation file and the package name the same paper, authors and version."""
+    citation, readme = ((ROOT / name).read_text(encoding="utf-8") for name in ("CITATION.cff", "README.md"))
+    names = zip(re.findall(r"given-names: (.*)", citation), re.findall(r"family-names: (.*)", citation), strict=True)
+    one_line = " ".join(readme.replace("\n>", "").split())
+    assert all(f"{given} {family}" in one_line for given, family in names)
+    titles = re.findall(r'^ +title: "(.*)"', citation, re.MULTILINE)
+    assert len(titles) == 1
+    assert titles[0] in one_line
+    assert f"\nversion: {dqam.__version__}\n" in citation
 
 
 def test_what_epsilon_means() -> None:
