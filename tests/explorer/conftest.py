@@ -42,7 +42,7 @@ def city(seed: int, private: bool = True) -> Release:
 
 
 def numbered(grid: Grid, like: Release) -> Release:
-    """A release whose cells all have other numbers of trips, without doubt."""
+    """A release whose cells all have different numbers of trips, without confidence intervals."""
     rows, columns = grid.shape
     faces = 1.0 + np.arange(rows * columns, dtype=np.float64).reshape(rows, columns)
     edges = np.zeros((rows, columns - 1)), np.zeros((rows - 1, columns))
@@ -90,7 +90,7 @@ def pair(first: Release, second: Release) -> Iterator[Served]:
 
 @pytest.fixture(scope="session")
 def mixed(first: Release, projected: Release) -> Iterator[Served]:
-    """One in degrees that is not private, and one in metres that knows no intervals."""
+    """One in degrees that is not private, and one in metres without confidence intervals."""
     open_one = replace(first, provenance=replace(first.provenance, private=False))
     with serving([("open", open_one), ("metres", projected)]) as served:
         yield served

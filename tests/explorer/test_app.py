@@ -1,12 +1,8 @@
 """The API: what the library says, and clear sentences for the rest."""
 
 import ast
-import asyncio
 import gzip
 import json
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import httpx
@@ -15,22 +11,16 @@ import pytest
 
 import dqam.explorer
 from dqam.errors import InputError
-from dqam.explorer import make_app, serve
-from dqam.explorer.layer import Layer, in_degrees
+from dqam.explorer import make_app
+from dqam.explorer.layer import Layer
 from dqam.explorer.middleware import MOST_BYTES
 from dqam.geometry.grid import Grid, transform
 from dqam.geometry.rectangles import Snapped, random_rectangles
 from dqam.release.release import Release
 from tests.explorer.conftest import Served, numbered
 
-FORBIDDEN = (
-    "dqam.sources",
-    "dqam.privacy.ledger",
-    "dqam.publishing.pipeline",
-    "dqam.geometry.trips",
-    "dqam.statistics.questions",
-    "sqlalchemy",
-)
+ROOMS = {"dqam.errors", "dqam.geometry", "dqam.release", "dqam.explorer"}
+FORBIDDEN = ("dqam.geometry.trips", "dqam.geometry.walks", "sqlalchemy", "importlib")
 SIDES = ("west", "south", "east", "north")
 
 
@@ -119,8 +109,8 @@ def test_counts_on_a_projected_grid(mixed: Served, crs: str) -> None:
         ((1e308, 1e308, 1.5e308, 1.5e308), None, "not a number"),
         ((1, 1, 2, 2), None, "does not meet the map"),
         ((-30.01, 44.98, -29.99, 45.02), "EPSG:99999", "'EPSG:99999' is not a coordinate reference system"),
-        ((-30.01, 44.98, -29.99, 45.02), "/etc/passwd", "give one like 'EPSG:4326'"),
-        ((-30.01, 44.98, -29.99, 45.02), "+proj=utm +zone=5 +nadgrids=/etc/passwd", "give one like 'EPSG:4326'"),
+        ((-30.01, 44.98, -29.99, 45.02), "/etc/passwd", "give one such as 'EPSG:4326'"),
+        ((-30.01, 44.98, -29.99, 45.02), "+proj=utm +zone=5 +nadgrids=/etc/passwd", "give one such as 'EPSG:4326'"),
         ((1, 1, 2, 2), "EPSG:5773", ""),
         ((1, 1, 2, 2), "EPSG:4978", ""),
     ],
@@ -136,7 +126,7 @@ def test_a_bad_rectangle_gets_a_helpful_sentence(
 
 def test_outside_of_a_projected_map_it_says_where_the_map_is(mixed: Served) -> None:
     said = ask(mixed, 1, (0, 0, 1, 1)).json()["error"]
-    assert "In degrees the map is within 144." in said
+    assert "In degrees, the map covers 144." in said
 
 
 @pytest.mark.parametrize(
@@ -154,6 +144,9 @@ def test_outside_of_a_projected_map_it_says_where_the_map_is(mixed: Served) -> N
         ("/static/leaflet", 404, "nothing"),
         ("/static/leaflet/LICENSE", 404, "nothing"),
         ("/static/..%2fapp.py", 404, "nothing"),
+        ("/static/../leaflet/LICENSE", 404, "nothing"),
+        ("/static/%00", 404, "nothing"),
+        ("/static/" + "x" * 5_000, 404, "nothing"),
         ("/static/%2e%2e/%2e%2e/pyproject.toml", 404, "nothing"),
         ("/static//etc/passwd", 404, "nothing"),
         ("/docs", 404, "nothing"),
@@ -196,61 +189,6 @@ def test_bad_bodies(pair: Served, body: bytes, status: int) -> None:
     assert answer.json()["error"].endswith(".")
 
 
-def test_a_body_without_a_length_is_not_read_to_its_end(first: Release) -> None:
-    app, sent, read = make_app([("one", first)]), [], 0
-
-    async def receive() -> dict[str, object]:
-        nonlocal read
-        read += 1
-        return {"type": "http.request", "body": b"x" * 65_536, "more_body": True}
-
-    async def send(message: dict[str, object]) -> None:
-        sent.append(message)
-
-    async def run() -> None:
-        scope = {"type": "http", "method": "POST", "path": "/api/releases/0/counts", "headers": [], "query_string": b""}
-        await app(scope, receive, send)
-
-    loop = asyncio.new_event_loop()
-    loop.run_until_complete(run())
-    loop.close()
-    assert sent[0]["status"] == 413
-    assert read == MOST_BYTES // 65_536 + 1
-
-
-def test_headers(pair: Served, first: Release) -> None:
-    for path in ("/", "/api", "/static/explorer.js", "/api/releases", "/api/releases/0/layer", "/nothing"):
-        told = httpx.get(pair.address + path).headers
-        policy = told["Content-Security-Policy"]
-        assert "default-src 'self'" in policy
-        assert "frame-ancestors 'none'" in policy
-        assert "unsafe" not in policy
-        assert told["X-Content-Type-Options"] == "nosniff"
-        assert told["Referrer-Policy"] == "same-origin"
-        assert ("Access-Control-Allow-Origin" in told) == path.startswith("/api/")
-    body = {"rectangles": [[-30.01, 44.99, -29.99, 45.01]]}
-    told = httpx.post(f"{pair.address}/api/releases/0/counts", json=body, headers={"Origin": "https://x.org"}).headers
-    assert "Access-Control-Allow-Origin" not in told
-
-
-def test_tiles_are_allowed_where_they_are_given_and_nowhere_else(first: Release) -> None:
-    tiles = "https://{s}.tiles.example.org/{z}/{x}/{y}.png"
-    transport = httpx.ASGITransport(make_app([("one", first)], tiles, "© somebody"))
-
-    async def get() -> list[httpx.Response]:
-        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
-            return [await client.get("/"), await client.get("/api/background")]
-
-    loop = asyncio.new_event_loop()
-    page, background = loop.run_until_complete(get())
-    loop.close()
-    assert "img-src 'self' data: https://*.tiles.example.org;" in page.headers["Content-Security-Policy"]
-    assert background.json() == {"tiles": tiles, "attribution": "© somebody"}
-    for bad in ("tiles.png", "file:///{z}/{x}/{y}", "https://x.org/{z}/{x}.png", "https://x; script-src */{z}{x}{y}"):
-        with pytest.raises(InputError, match="such as"):
-            make_app([("one", first)], bad)
-
-
 def test_pages_and_their_files(pair: Served) -> None:
     for path, kind in (
         ("/", "text/html"),
@@ -266,63 +204,8 @@ def test_pages_and_their_files(pair: Served) -> None:
         again = httpx.get(pair.address + path, headers={"If-None-Match": answer.headers["ETag"]})
         assert (again.status_code, again.content) == (304, b"")
         assert httpx.head(pair.address + path).status_code == 200
-
-
-def check_places(layer: Layer, release: Release) -> None:
-    """Every pixel shows the cell at its place on Earth, found by pyproj's own Web Mercator."""
-    grid = release.grid
-    west, south, east, north = layer.bounds
-    x, y = transform(np.array([west, east]), np.array([south, north]), "EPSG:4326", "EPSG:3857")
-    if x[1] < x[0]:  # pyproj does not go on beyond the 180th meridian
-        x[1] += 2 * np.pi * 6_378_137
-    height, width = layer.values.shape
-    pixels = np.meshgrid(
-        x[0] + (np.arange(width) + 0.5) * (x[1] - x[0]) / width,
-        y[1] - (np.arange(height) + 0.5) * (y[1] - y[0]) / height,
-    )
-    u, v = grid.to_cells(*transform(*pixels, "EPSG:3857", grid.crs), grid.crs)
-    sure = (np.abs(u - np.round(u)) > 1e-4) & (np.abs(v - np.round(v)) > 1e-4)
-    inside = (u > 0) & (u < grid.columns) & (v > 0) & (v < grid.rows)
-    assert np.isnan(layer.values[~inside & sure]).all()
-    wanted = release.histogram.faces[v[inside & sure].astype(int), u[inside & sure].astype(int)]
-    np.testing.assert_array_equal(layer.values[inside & sure], wanted.astype(np.float32))
-    assert set(np.unique(layer.values[inside])) >= set(release.histogram.faces.ravel().astype(np.float32))
-    assert (inside & sure).mean() > 0.8
-
-
-@pytest.mark.parametrize(
-    "grid",
-    [
-        Grid((-8.68, 41.11, -8.56, 41.20), 40, 64),
-        Grid((-30, -10, 60, 80), 50, 33),
-        Grid((300_000.0, 5_800_000.0, 330_000.0, 5_824_000.0), 24, 30, "EPSG:28355"),
-        Grid((-500_000, -500_000, 500_000, 500_000), 16, 16, "+proj=laea +lat_0=-17 +lon_0=179.5 +datum=WGS84"),
-    ],
-    ids=["degrees", "wide", "metres", "over the 180th meridian"],
-)
-def test_a_layer_is_at_the_right_place_on_earth(grid: Grid, first: Release) -> None:
-    release = numbered(grid, first)
-    layer = Layer.of(release)
-    assert layer.block == (1, 1)
-    assert max(layer.values.shape) <= 1024
-    check_places(layer, release)
-
-
-def test_a_rectangle_over_the_180th_meridian(first: Release) -> None:
-    grid = Grid((-500_000, -500_000, 500_000, 500_000), 16, 16, "+proj=laea +lat_0=-17 +lon_0=179.5 +datum=WGS84")
-    release = numbered(grid, first)
-    answers = release.counts([(178.0, -18.0, 183.0, -16.0), (178.0, -18.0, 180.0, -16.0)], crs="EPSG:4326")
-    wide, narrow = in_degrees(answers.rectangles.bounds, grid)
-    assert narrow[2] < 182 < wide[2] < 185
-    assert answers.value[1] < answers.value[0]
-
-
-def test_a_large_grid_is_shown_in_blocks(first: Release) -> None:
-    release = numbered(Grid.over((0, 0, 1, 1), 10), first)
-    layer = Layer.of(release)
-    assert (layer.values.shape, layer.block) == ((1024, 1024), (2, 2))
-    assert "block of 2 x 2 cells" in layer.meaning
-    assert layer.values[-1, 0] == layer.values[-2, 1] == release.histogram.faces[:2, :2].sum()
+        assert answer.headers["Cache-Control"] == "no-cache"
+        assert httpx.post(pair.address + path).status_code == 405
 
 
 def test_a_layer_comes_as_bytes_with_facts_and_a_tag(mixed: Served) -> None:
@@ -344,30 +227,6 @@ def test_a_layer_comes_as_bytes_with_facts_and_a_tag(mixed: Served) -> None:
         assert (again.status_code, again.content) == (304, b"")
 
 
-def test_the_description_is_complete(pair: Served) -> None:
-    told = httpx.get(f"{pair.address}/openapi.json").json()
-    assert told["openapi"].startswith("3.1")
-    assert set(told["paths"]) == {
-        "/api/releases",
-        "/api/background",
-        "/api/releases/{n}/count",
-        "/api/releases/{n}/counts",
-        "/api/releases/{n}/layer",
-        "/api/releases/{n}/layer/facts",
-    }
-    for methods in told["paths"].values():
-        for about in methods.values():
-            assert about["summary"]
-            assert about["description"]
-            assert all(one["description"] for one in about.get("parameters", []))
-            for status, response in about["responses"].items():
-                if status.startswith("4"):
-                    schema = response["content"]["application/json"]["schema"]
-                    assert schema == {"$ref": "#/components/schemas/Problem"}
-    assert set(told["paths"]["/api/releases/{n}/counts"]["post"]["responses"]) == {"200", "400", "404", "413", "422"}
-    assert "HTTPValidationError" not in told["components"]["schemas"]
-
-
 def test_it_knows_releases_and_nothing_behind_them() -> None:
     folder = Path(dqam.explorer.__file__).parent
     found = set()
@@ -382,7 +241,7 @@ def test_it_knows_releases_and_nothing_behind_them() -> None:
                 assert node.func.id not in ("__import__", "exec", "eval", "open")
     assert "dqam" not in found
     assert not {name for name in found if name.startswith(FORBIDDEN)}
-    assert {name for name in found if name.startswith("dqam.privacy")} == set()
+    assert {".".join(name.split(".")[:2]) for name in found if name.startswith("dqam.")} == ROOMS
 
 
 def test_nothing_to_show_and_nowhere_to_show_it(first: Release) -> None:
@@ -391,26 +250,6 @@ def test_nothing_to_show_and_nowhere_to_show_it(first: Release) -> None:
     polar = numbered(Grid((0, 86, 1, 87), 4, 4), first)
     with pytest.raises(InputError, match="far north has a grid over"):
         make_app([("far north", polar)])
-
-
-def test_serve_says_where_and_stops_when_told(first: Release, tmp_path: Path) -> None:
-    first.save(tmp_path / "one.nc")
-    code = (
-        "import sys, dqam; from dqam.explorer import serve\n"
-        "serve([('one', dqam.open(sys.argv[1]))], port=0, on_start=lambda url: print(url, flush=True))"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / "one.nc")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        url = process.stdout.readline().strip()
-        assert url.startswith("http://127.0.0.1:")
-        assert httpx.get(f"{url}api/releases").json()[0]["name"] == "one"
-        with pytest.raises(InputError, match="choose another port or host"):
-            serve([("one", first)], port=int(url.rstrip("/").rpartition(":")[2]))
-        process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0
-        assert process.stderr.read() == ""
 
 
 def test_a_rectangle_in_another_order_is_refused(pair: Served) -> None:

@@ -118,7 +118,7 @@ def test_it_opens_without_a_network(visit: Opener, pair: Served) -> None:
     expect(page.locator("#banner")).to_be_hidden()
     assert page.locator("#ticks span").all_inner_texts()[:2] == ["1", "10"]
     page.click("#about-open")
-    expect(page.locator("#about")).to_contain_text("2.72 times as likely")
+    expect(page.locator("#about")).to_contain_text("at most 2.72 times as likely")
     page.keyboard.press("Escape")
     expect(page.locator("#about")).to_be_hidden()
     page.click("text=API")
@@ -276,7 +276,7 @@ def test_other_grids_have_no_difference_and_open_releases_a_banner(visit: Opener
     page.keyboard.press("Escape")
     page.locator("#map").focus()
     page.keyboard.press("r")
-    expect(page.locator("li .interval")).to_have_text("interval not known")
+    expect(page.locator("li .interval")).to_have_text("no confidence interval")
     value = float(numbers(page, "A").get_attribute("data-value") or "")
     assert value == mixed.releases[1][1].count(*shown_sides(page), crs="EPSG:4326").value
 
@@ -381,4 +381,4 @@ def test_a_server_that_went_away_is_told(visit: Opener, pair: Served) -> None:
     page = visit(f"{pair.address}/")
     page.route("**/count?*", lambda route: route.fulfill(status=400, body="gone"))
     page.keyboard.press("r")
-    expect(page.locator("li .problem")).to_have_text("The server answered 400.")
+    expect(page.locator("li .problem")).to_have_text("The server responded with status 400.")

@@ -1,4 +1,4 @@
-"""A page to look at releases and ask them, and the JSON API below it. It knows releases and nothing else."""
+"""A web page to view and query releases, and the JSON API behind it. It only knows releases."""
 
 from dqam.explorer.app import make_app
 from dqam.explorer.server import serve

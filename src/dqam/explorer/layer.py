@@ -1,8 +1,7 @@
-"""A release as an image that lies right on a Web Mercator map, whatever the CRS of its grid."""
+"""A release as an image for a Web Mercator map, whatever the CRS of its grid."""
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -18,18 +17,18 @@ from dqam.geometry.lattice import Lattice
 from dqam.release.release import Release
 
 MOST_BLOCKS = 512  # along a side
-FEWEST_PIXELS = 512  # along a side, so that a pixel is at most half a block
+FEWEST_PIXELS = 512  # along a side, so that a pixel is at most half as wide as a block
 MERCATOR_END = 85.0511287798066  # degrees north and south, where a Web Mercator map ends
-ALONG = 8  # steps along a side that may be bent on the map
+ALONG = 8  # points along a side, which may be curved on the map
 
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """Trips in each cell, or block of cells, at the middle of each pixel.
+    """Number of trips in the cell, or block of cells, at the centre of each pixel.
 
-    values   float32[height, width], rows from the north, NaN outside of the grid
-    bounds   west, south, east, north of the image in degrees; between them pixels are even in Web Mercator
-    block    rows and columns of cells in a block, the most where they differ
+    values   float32[height, width], rows from the north, NaN outside the grid
+    bounds   west, south, east, north of the image in degrees; its pixels have equal size in Web Mercator
+    block    rows and columns of cells in the largest block
     """
 
     values: NDArray[np.float32]
@@ -59,27 +58,22 @@ class Layer:
 
     @property
     def meaning(self) -> str:
-        """What a value is, in words."""
+        """What a value means, in words."""
         rows, columns = self.block
         where = "cell" if (rows, columns) == (1, 1) else f"block of {rows} x {columns} cells"
-        return f"Estimated number of distinct trips through the {where} at the middle of the pixel."
+        return f"Estimated number of distinct trips through the {where} at the centre of the pixel."
 
     @cached_property
     def content(self) -> bytes:
-        """The values as little-endian bytes, row by row from the north-west."""
+        """The values as little-endian bytes, row by row from the north-west corner."""
         return self.values.astype("<f4").tobytes()
 
     @cached_property
-    def compressed(self) -> bytes:
-        """The same by gzip."""
-        return gzip.compress(self.content, 6, mtime=0)
-
-    @cached_property
     def tag(self) -> str:
-        """The same for the same layer, and no other."""
-        seen = hashlib.sha256(repr((self.values.shape, self.bounds, self.block)).encode())
-        seen.update(self.content)
-        return f'W/"{seen.hexdigest()[:32]}"'
+        """The ETag: equal for equal layers only."""
+        digest = hashlib.sha256(repr((self.values.shape, self.bounds, self.block)).encode())
+        digest.update(self.content)
+        return f'W/"{digest.hexdigest()[:32]}"'
 
 
 def in_degrees(bounds: Floats, grid: Grid) -> Floats:
@@ -89,9 +83,9 @@ def in_degrees(bounds: Floats, grid: Grid) -> Floats:
 
 
 def outlines(bounds: Floats, grid: Grid) -> tuple[Floats, Floats]:
-    """Longitudes and latitudes along the border of each rectangle, float64[m, points] each, against the clock.
+    """Longitudes and latitudes along the border of each rectangle, float64[m, points] each, counterclockwise.
 
-    Beyond the 180th meridian longitudes go on, so that a grid there is in one piece.
+    Longitudes continue beyond the 180th meridian, so that a grid across it stays in one piece.
     """
     west, south, east, north = bounds.T[:, :, None]
     if not _turned(grid):
@@ -106,7 +100,7 @@ def outlines(bounds: Floats, grid: Grid) -> tuple[Floats, Floats]:
 
 
 def check_place(grid: Grid, name: str) -> None:
-    """An `InputError` where the grid is not on a map of the Earth."""
+    """Raise an `InputError` if the grid cannot be shown on a world map."""
     try:
         with np.errstate(invalid="ignore"):
             _, south, _, north = placed = in_degrees(np.array([grid.bounds]), grid)[0]
@@ -114,19 +108,19 @@ def check_place(grid: Grid, name: str) -> None:
     except pyproj.exceptions.ProjError:
         good = False
     if not good:
-        raise InputError(f"{name} has a grid over {grid.bounds} in {grid.crs}, which cannot be put on a world map.")
+        raise InputError(f"{name} has a grid over {grid.bounds} in {grid.crs}, which cannot be shown on a world map.")
 
 
 @lru_cache(maxsize=32)
 def _turned(grid: Grid) -> bool:
-    """Whether the axes of the grid are other ones than longitude and latitude."""
+    """Whether the axes of the grid are not longitude and latitude."""
     x, y = np.array(grid.bounds[:2]), np.array(grid.bounds[2:])
     return transform(x, y, grid.crs, DEGREES)[0] is not x
 
 
 @lru_cache(maxsize=32)
 def _middle(grid: Grid) -> float:
-    """The longitude of the middle of the grid."""
+    """The longitude of the centre of the grid."""
     west, south, east, north = grid.bounds
     longitude, _ = transform(np.array([(west + east) / 2]), np.array([(south + north) / 2]), grid.crs, DEGREES)
     return float(longitude[0])

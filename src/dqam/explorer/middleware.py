@@ -1,11 +1,11 @@
-"""What every request and every response goes through: a limit to the body, and headers that keep browsers strict."""
+"""Middleware of the explorer: a limit on the size of a request, and response headers that keep browsers strict."""
 
 from __future__ import annotations
 
-import json
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dqam.errors import InputError
@@ -14,7 +14,7 @@ MOST_BYTES = 1 << 20  # of a body
 
 
 def check_tiles(tiles: str) -> str:
-    """The address of map tiles, or an `InputError`."""
+    """The URL template of map tiles, or an `InputError`."""
     place = urlsplit(tiles)
     if (
         place.scheme not in ("http", "https")
@@ -23,20 +23,20 @@ def check_tiles(tiles: str) -> str:
         or any(sign in place.netloc for sign in "; ,'\"@")
     ):
         raise InputError(
-            f"Tiles have an address with {{z}}, {{x}} and {{y}}, such as "
+            f"tiles must be a URL with {{z}}, {{x}} and {{y}}, such as "
             f"'https://tile.openstreetmap.org/{{z}}/{{x}}/{{y}}.png'; got {tiles!r}."
         )
     return tiles
 
 
-def headers(tiles: str | None) -> dict[str, str]:
-    """Security headers: nothing from elsewhere but tiles, nothing inline, in nobody's frame."""
-    pictures = "'self'"
+def security_headers(tiles: str | None) -> dict[str, str]:
+    """Headers that allow nothing from elsewhere except tiles, nothing inline, no frames, and no stale copies."""
+    images = "'self'"
     if tiles is not None:
         place = urlsplit(tiles)
-        pictures += f" data: {place.scheme}://{place.netloc.replace('{s}', '*')}"
+        images += f" data: {place.scheme}://{place.netloc.replace('{s}', '*')}"
     policy = (
-        f"default-src 'self'; img-src {pictures}; object-src 'none'; base-uri 'none'; form-action 'self'; "
+        f"default-src 'self'; img-src {images}; object-src 'none'; base-uri 'none'; form-action 'self'; "
         "frame-ancestors 'none'"
     )
     return {
@@ -45,78 +45,61 @@ def headers(tiles: str | None) -> dict[str, str]:
         "X-Frame-Options": "DENY",
         "Referrer-Policy": "same-origin" if tiles is None else "strict-origin-when-cross-origin",
         "Cross-Origin-Opener-Policy": "same-origin",
+        "Cache-Control": "no-cache",
     }
 
 
-class Guard:
-    """An ASGI app behind the limit and the headers."""
+class SecurityHeadersMiddleware:
+    """Adds the security headers to every response, and lets other sites read what the API answers to GET."""
 
     def __init__(self, app: ASGIApp, tiles: str | None = None) -> None:
         self.app = app
-        self.headers = headers(tiles)
+        self.headers = security_headers(tiles)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Handle a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         public = scope["method"] in ("GET", "HEAD") and scope["path"].startswith(("/api/", "/openapi.json"))
 
-        async def strict(message: Message) -> None:
+        async def send_strict(message: Message) -> None:
             if message["type"] == "http.response.start":
-                made = MutableHeaders(scope=message)
-                for name, value in self.headers.items():
-                    made[name] = value
+                headers = MutableHeaders(scope=message)
+                headers.update(self.headers)
                 if public:
-                    made["Access-Control-Allow-Origin"] = "*"
+                    headers["Access-Control-Allow-Origin"] = "*"
             await send(message)
 
-        if scope["method"] in ("GET", "HEAD"):
-            await self.app(scope, receive, strict)
+        await self.app(scope, receive, send_strict)
+
+
+class BodyLimitMiddleware:
+    """Refuses a body that is too large, as soon as that is known and however much of it is still to come."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
             return
-        body = await _body(scope, receive)
-        if body is None:
-            await _too_large(strict)
-            return
-        await self.app(scope, _again(body, receive), strict)
+        announced, received = Headers(scope=scope).get("content-length", "0"), 0
+
+        async def receive_limited() -> Message:
+            nonlocal received
+            if announced.isdecimal() and int(announced[:20]) > MOST_BYTES:
+                raise _too_large()
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > MOST_BYTES:
+                raise _too_large()
+            return message
+
+        await self.app(scope, receive_limited, send)
 
 
-async def _body(scope: Scope, receive: Receive) -> bytes | None:
-    """The body of a request; None as soon as it is too large, however much of it is still to come."""
-    announced = Headers(scope=scope).get("content-length", "0")
-    if announced.isdecimal() and int(announced[:20]) > MOST_BYTES:
-        return None
-    parts, size = [], 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return b""
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > MOST_BYTES:
-            return None
-        if not message.get("more_body", False):
-            return b"".join(parts)
-
-
-def _again(body: bytes, receive: Receive) -> Receive:
-    """Receive a body that was received already, and then what comes after it."""
-    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Message:
-        return left.pop() if left else await receive()
-
-    return replay
-
-
-async def _too_large(send: Send) -> None:
-    content = json.dumps(
-        {"error": f"The body is larger than {MOST_BYTES:,} bytes; ask for fewer rectangles at a time."}
-    ).encode()
-    made = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(content)).encode()),
-        (b"connection", b"close"),
-    ]
-    await send({"type": "http.response.start", "status": 413, "headers": made})
-    await send({"type": "http.response.body", "body": content})
+def _too_large() -> HTTPException:
+    detail = f"The body is larger than {MOST_BYTES:,} bytes; ask for fewer rectangles at a time."
+    return HTTPException(413, detail, headers={"Connection": "close"})

@@ -1,4 +1,4 @@
-"""What the API takes and gives, as its OpenAPI description tells it."""
+"""The requests and responses of the API, as its OpenAPI description shows them."""
 
 from __future__ import annotations
 
@@ -13,122 +13,135 @@ MOST_RECTANGLES = 10_000
 CRS_PATTERN = r"^(grid|(EPSG|ESRI|OGC):[A-Za-z0-9]{1,10})$"
 
 Sides = Annotated[
-    list[float], Field(min_length=4, max_length=4, description="West, south, east, north.", examples=[[0, 0, 1, 1]])
+    list[float],
+    Field(min_length=4, max_length=4, description="West, south, east and north side.", examples=[[0, 0, 1, 1]]),
 ]
 CRS_MEANING = (
-    "Of the four sides: an EPSG, ESRI or OGC code, or `grid` for that of the map. In degrees, west and east are "
-    "longitudes, south and north latitudes."
+    "Coordinate reference system of the four sides: an EPSG, ESRI or OGC code, or `grid` for that of the map. In "
+    "degrees, west and east are longitudes, south and north are latitudes."
 )
-CONFIDENCE_MEANING = "How often the true number should be between `low` and `high`; for large rectangles less often."
+CONFIDENCE_MEANING = (
+    "Confidence level of the interval from `low` to `high`. For large rectangles the true coverage is lower."
+)
 
 
-class Problem(BaseModel):
-    """What went wrong."""
+class ErrorMessage(BaseModel):
+    """An error."""
 
-    error: str = Field(description="One sentence, with the value that was wrong and a way out.")
+    error: str = Field(description="One sentence that says what was wrong and what to do instead.")
 
 
-class Interval(BaseModel):
+class Estimate(BaseModel):
     """An estimated number of distinct trips."""
 
     value: float = Field(
-        description="Estimated number of distinct trips; of those kept, where the unit of the release is a person."
+        description="Estimated number of distinct trips; where the unit of privacy is a person, of the trips kept."
     )
-    low: float | None = Field(description="The true number is hardly below; null where the mechanism cannot tell.")
-    high: float | None = Field(description="The true number is hardly above; null where the mechanism cannot tell.")
+    low: float | None = Field(description="Lower end of the confidence interval; null if the mechanism gives none.")
+    high: float | None = Field(description="Upper end of the confidence interval; null if the mechanism gives none.")
 
 
-class Place(BaseModel):
+class GridInfo(BaseModel):
     """The grid of a release."""
 
-    bounds: Sides = Field(description="West, south, east, north in the CRS of the grid.")
+    bounds: Sides = Field(description="West, south, east and north side, in the CRS of the grid.")
     crs: str = Field(description="Coordinate reference system of the grid.")
-    rows: int = Field(description="Cells from south to north.")
-    columns: int = Field(description="Cells from west to east.")
+    rows: int = Field(description="Number of cells from south to north.")
+    columns: int = Field(description="Number of cells from west to east.")
     degrees: Sides = Field(description="The smallest rectangle around the grid in degrees (EPSG:4326).")
-    cell_degrees: list[float] = Field(description="Width and height of a cell in degrees; about, in a projected CRS.")
+    cell_degrees: list[float] = Field(
+        description="Width and height of a cell in degrees; approximate for a projected CRS."
+    )
     cell_metres: list[float] = Field(description="Width and height of a cell on the ground, in metres.")
 
 
-class Whose(BaseModel):
-    """Whose presence is hidden."""
+class UnitInfo(BaseModel):
+    """The unit of privacy: whose presence the release hides."""
 
     name: str = Field(description="`trip` or `person`.")
-    max_trips: int = Field(description="So many trips of each are counted at most.")
+    max_trips: int = Field(description="At most this many trips of each unit are counted.")
 
 
-class Published(BaseModel):
+class ReleaseInfo(BaseModel):
     """A release that this server shows."""
 
-    n: int = Field(description="Its number here, for the other addresses.")
-    name: str = Field(description="The name of its file.")
-    title: str = Field(description="The title its publisher gave it.")
-    promise: str = Field(description="What is promised, in words.")
-    private: bool = Field(description="Whether it is private. If not, it is for tests and experiments.")
-    epsilon: float = Field(description="The privacy budget that was spent: less is more private.")
-    unit: Whose
-    mechanism: str = Field(description="How it was made.")
-    queries: str = Field(description="What the mechanism was to be good at.")
-    gap: str = Field(description="The silence of the GPS at which trips were cut; empty for none.")
-    created: str = Field(description="When it was published, in UTC.")
-    id: str = Field(description="Of the publication.")
-    grid: Place
-    trips: Interval = Field(description=f"All distinct trips on the map, with a confidence of {CONFIDENCE:g}.")
+    n: int = Field(description="Number of the release, for the other endpoints.")
+    name: str = Field(description="Name of the file.")
+    title: str = Field(description="Title, written by the publisher.")
+    promise: str = Field(description="Privacy guarantee, in words.")
+    private: bool = Field(description="Whether the release is private; if not, it is for tests and experiments only.")
+    epsilon: float = Field(description="Privacy budget epsilon that was spent; smaller is more private.")
+    unit: UnitInfo
+    mechanism: str = Field(description="Name of the mechanism that made it.")
+    queries: str = Field(description="The rectangles that the mechanism was tuned for.")
+    gap: str = Field(description="GPS gap at which trips were split; empty if they were not split.")
+    created: str = Field(description="Time of publication, in UTC.")
+    id: str = Field(description="Id of the publication.")
+    grid: GridInfo
+    trips: Estimate = Field(
+        description=f"Number of distinct trips on the whole map, with a confidence interval at {CONFIDENCE:g}."
+    )
 
 
-class Background(BaseModel):
-    """The map below the releases."""
+class BackgroundTiles(BaseModel):
+    """The background map."""
 
-    tiles: str | None = Field(description="Address of tiles with {z}, {x} and {y}; null for none.")
-    attribution: str = Field(description="Whom to name for the tiles.")
+    tiles: str | None = Field(description="URL of the tiles with {z}, {x} and {y}; null for no background map.")
+    attribution: str = Field(description="Whom to credit for the tiles.")
 
 
-class Counted(Interval):
-    """The answer to a rectangle, and what rectangle was really answered."""
+class Count(Estimate):
+    """The answer for a rectangle, and the rectangle of whole cells that it is for."""
 
     confidence: float = Field(description=CONFIDENCE_MEANING)
-    bounds: Sides = Field(description="The smallest rectangle in degrees around the cells that were answered.")
-    grid_bounds: Sides = Field(description="The cells that were answered, in the CRS of the grid.")
-    outline: list[list[float]] = Field(description="Their border as longitudes and latitudes, against the clock.")
+    bounds: Sides = Field(description="Smallest rectangle in degrees around the answered cells.")
+    grid_bounds: Sides = Field(description="Bounds of the answered cells, in the CRS of the grid.")
+    outline: list[list[float]] = Field(
+        description="Outline of the answered cells: longitudes and latitudes, counterclockwise."
+    )
     grown: bool = Field(description="Whether a side moved outward to the next grid line.")
-    cut: bool = Field(description="Whether a part lay outside of the map.")
+    cut: bool = Field(description="Whether a part outside the map was cut off.")
 
 
-class Asked(BaseModel):
-    """Rectangles to be answered."""
+class CountsRequest(BaseModel):
+    """A request for many rectangles."""
 
     model_config = ConfigDict(extra="forbid")
 
     rectangles: list[Annotated[list[Annotated[float, Field(strict=True)]], Field(min_length=4, max_length=4)]] = Field(
         min_length=1,
         max_length=MOST_RECTANGLES,
-        description="West, south, east, north of each.",
+        description="West, south, east and north side of each rectangle.",
         examples=[[[-30.02, 44.98, -29.98, 45.02], [-30.01, 44.99, -29.99, 45.01]]],
     )
     crs: str = Field(DEGREES, description=CRS_MEANING, json_schema_extra={"pattern": CRS_PATTERN})
     confidence: float = Field(CONFIDENCE, ge=0.01, le=0.9999, strict=True, description=CONFIDENCE_MEANING)
 
 
-class CountedAll(BaseModel):
-    """Answers in the order of the rectangles: each list has an item for each."""
+class Counts(BaseModel):
+    """The answers, as lists with one item for each rectangle of the request, in the same order."""
 
     confidence: float = Field(description=CONFIDENCE_MEANING)
     value: list[float] = Field(description="Estimated numbers of distinct trips.")
-    low: list[float | None] = Field(description="The true numbers are hardly below; null where that is not known.")
-    high: list[float | None] = Field(description="The true numbers are hardly above; null where that is not known.")
-    bounds: list[Sides] = Field(description="The smallest rectangles in degrees around the cells that were answered.")
-    grid_bounds: list[Sides] = Field(description="The cells that were answered, in the CRS of the grid.")
+    low: list[float | None] = Field(
+        description="Lower ends of the confidence intervals; null if the mechanism gives none."
+    )
+    high: list[float | None] = Field(
+        description="Upper ends of the confidence intervals; null if the mechanism gives none."
+    )
+    bounds: list[Sides] = Field(description="Smallest rectangles in degrees around the answered cells.")
+    grid_bounds: list[Sides] = Field(description="Bounds of the answered cells, in the CRS of the grid.")
     grown: list[bool] = Field(description="Whether a side moved outward to the next grid line.")
-    cut: list[bool] = Field(description="Whether a part lay outside of the map.")
+    cut: list[bool] = Field(description="Whether a part outside the map was cut off.")
 
 
-class LayerFacts(BaseModel):
-    """What the bytes of a layer are."""
+class LayerInfo(BaseModel):
+    """What the bytes of a layer mean."""
 
-    width: int = Field(description="Pixels from west to east.")
-    height: int = Field(description="Pixels from north to south.")
-    bounds: Sides = Field(description="Of the image in degrees; between them pixels are even in Web Mercator.")
-    block: list[int] = Field(description="Rows and columns of cells that a value is for.")
-    largest: float = Field(description="The largest value.")
-    meaning: str = Field(description="What a value is.")
-    form: str = Field(description="How the values are laid out.")
+    width: int = Field(description="Number of pixels from west to east.")
+    height: int = Field(description="Number of pixels from north to south.")
+    bounds: Sides = Field(description="Bounds of the image in degrees; its pixels have equal size in Web Mercator.")
+    block: list[int] = Field(description="Rows and columns of cells in one block.")
+    largest: float = Field(description="Largest value.")
+    meaning: str = Field(description="What a value means.")
+    form: str = Field(description="Format of the values.")

@@ -1,4 +1,4 @@
-"""The explorer as a server of its own."""
+"""The explorer as a web server."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ def serve(
     attribution: str = "",
     on_start: Callable[[str], object] | None = None,
 ) -> None:
-    """Show releases, each with a name, until the process is told to stop (Ctrl-C).
+    """Show releases, each with a name, until the process is interrupted (Ctrl-C).
 
-    port       0 for any that is free
-    tiles      address of map tiles with {z}, {x} and {y}, which browsers will ask; none if not given
-    on_start   is called with the address of the page as soon as it can be opened
+    port         0 for any free port
+    tiles        URL of map tiles with {z}, {x} and {y}, which browsers will load; no background map by default
+    attribution  whom to credit for the tiles
+    on_start     called with the address of the page as soon as it can be opened
     """
     run(make_app(releases, tiles, attribution), host, port, on_start)
 
 
 def run(app: ASGIApp, host: str, port: int, on_start: Callable[[str], object] | None = None) -> None:
-    """The same for any app."""
+    """Serve any app until the process is interrupted."""
     listening = _listen(host, port)
     settings = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
     name = f"[{host}]" if ":" in host else host
@@ -47,14 +48,14 @@ def run(app: ASGIApp, host: str, port: int, on_start: Callable[[str], object] | 
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it has started."""
+    """A server that calls back when it has started."""
 
     def __init__(self, config: uvicorn.Config, address: str, on_start: Callable[[str], object] | None) -> None:
         super().__init__(config)
         self.address, self.on_start = address, on_start
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to serve."""
+        """Start serving."""
         await super().startup(sockets)
         if self.on_start is not None:
             self.on_start(self.address)
@@ -70,6 +71,6 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.listen(128)
     except (OSError, OverflowError) as error:
         listening.close()
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"Nothing can be served at {host}:{port} ({why}); choose another port or host.") from None
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"Cannot listen on {host}:{port} ({reason}); choose another port or host.") from None
     return listening

@@ -42,7 +42,7 @@ function kind(schema, all) {
 
 function limits(schema) {
   const found = [];
-  if ("default" in schema) found.push(`${JSON.stringify(schema.default)} if not given`);
+  if ("default" in schema) found.push(`${JSON.stringify(schema.default)} by default`);
   if ("minimum" in schema) found.push(`at least ${schema.minimum}`);
   if ("maximum" in schema) found.push(`at most ${schema.maximum}`);
   if (schema.type === "array" && schema.maxItems > 4) found.push(`at most ${schema.maxItems.toLocaleString("en")}`);
@@ -54,21 +54,21 @@ function fields(name, all) {
   const rows = Object.entries(schema.properties ?? {}).map(([key, one]) => [
     make("code", {}, key), kind(one, all), [...words(one.description ?? all[kind(one, all)]?.description), limits(one)],
   ]);
-  return table(["Field", "Type", "What it is"], rows);
+  return table(["Field", "Type", "Description"], rows);
 }
 
 function operation(path, method, about, all, examples) {
   const title = make("h3", {}, make("span", { className: `method ${method}` }, method.toUpperCase()), make("code", {}, path));
   const parts = [title, make("p", { className: "summary" }, about.summary), ...paragraphs(about.description)];
   if (about.parameters?.length) {
-    parts.push(make("h4", {}, "Parameters"), table(["Name", "Type", "What it is"], about.parameters.map((one) => [
+    parts.push(make("h4", {}, "Parameters"), table(["Name", "Type", "Description"], about.parameters.map((one) => [
       [make("code", {}, one.name), one.required ? "" : " (optional)"],
       kind(one.schema, all), [...words(one.description), limits(one.schema)],
     ])));
   }
   const body = about.requestBody?.content["application/json"]?.schema;
-  if (body) parts.push(make("h4", {}, "Body, as JSON"), fields(kind(body, all), all));
-  parts.push(make("h4", {}, "Responses"), table(["Status", "Body", "When"], Object.entries(about.responses).map(([code, one]) => [
+  if (body) parts.push(make("h4", {}, "Request body, as JSON"), fields(kind(body, all), all));
+  parts.push(make("h4", {}, "Responses"), table(["Status", "Body", "Meaning"], Object.entries(about.responses).map(([code, one]) => [
     make("code", {}, code), kind(Object.values(one.content ?? {})[0]?.schema, all), words(one.description),
   ])));
   if (method === "get") {
@@ -94,7 +94,7 @@ async function show() {
   for (const [path, methods] of Object.entries(told.paths)) {
     for (const [method, about] of Object.entries(methods)) page.append(operation(path, method, about, all, examples));
   }
-  page.append(make("h2", {}, "Bodies"));
+  page.append(make("h2", {}, "Schemas"));
   for (const [name, schema] of Object.entries(all)) {
     page.append(make("article", { className: "operation" },
       make("h3", {}, make("code", {}, name)), ...paragraphs(schema.description), fields(name, all)));
@@ -102,4 +102,4 @@ async function show() {
   page.removeAttribute("aria-busy");
 }
 
-show().catch((error) => page.replaceChildren(make("p", { className: "problem" }, `The description cannot be read: ${error.message}`)));
+show().catch((error) => page.replaceChildren(make("p", { className: "problem" }, `The description cannot be loaded: ${error.message}`)));

@@ -1,4 +1,4 @@
-// Colour scales that people with any colour vision can read: viridis for trips, orange to blue for differences.
+// Colour scales for any colour vision: viridis for trips, orange to blue for differences.
 
 const VIRIDIS = [
   "#440154", "#48186a", "#472d7b", "#424086", "#3b528b", "#33638d", "#2c728e", "#26828e", "#21918c",
@@ -8,7 +8,7 @@ const DIVERGING = {
   light: ["#8c3b00", "#d97b1c", "#f3d9b8", "#c3d7ee", "#3f7fc1", "#0b3c7a"].map(rgb),
   dark: ["#ffb454", "#c9762a", "#4a3a2c", "#2c3a4e", "#4a8fdc", "#9fd0ff"].map(rgb),
 };
-const DECADES = 3.5; // of trips that a scale shows at most
+const DECADES = 3.5; // that a scale of trips shows, at most
 
 export const RECTANGLES = ["#c25400", "#0072b2", "#c2377f", "#8a6500", "#5a4fcf", "#a83232", "#3d6b99", "#7a4a9e"];
 
@@ -22,13 +22,13 @@ function mixed(table, share) {
   return table[low].map((value, i) => value + (table[low + 1][i] - value) * (at - low));
 }
 
-/** A colour nearer to white for small shares, so that on a light map few trips are faint. */
+/** A colour closer to white for small shares, so that few trips look faint on a light map. */
 function paler(colour, share) {
   const white = 0.6 * (1 - Math.min(Math.max(share, 0), 1)) ** 2;
   return colour.map((value) => value + (255 - value) * white);
 }
 
-/** Round numbers from low to high that lie apart on a scale: powers of ten first, then 5 and 2 times these. */
+/** Round numbers from low to high that are far enough apart on a scale: powers of ten first, then 5 and 2 times these. */
 function roundNumbers(low, high, place, apart) {
   const kept = [];
   for (const step of [1, 5, 2]) {
@@ -58,7 +58,7 @@ export function tripsScale(largest, theme) {
   };
 }
 
-/** Differences, the same on both sides of 0: linear near it and then logarithmic; clear where there is none. */
+/** Differences, symmetric around 0: linear near it, logarithmic beyond; transparent at 0. */
 export function differenceScale(largest, theme) {
   const high = Math.max(largest, 2);
   const near = Math.max(high / 50, 0.5);

@@ -1,4 +1,4 @@
-// The page: a map of releases, rectangles on it, and what the releases answer to them.
+// The page: a map of releases, rectangles on it, and the answers of the releases to them.
 
 import { RECTANGLES, differenceScale, tripsScale } from "./colours.js";
 import { graticule } from "./graticule.js";
@@ -6,17 +6,17 @@ import { graticule } from "./graticule.js";
 const $ = (id) => document.getElementById(id);
 const SIDES = ["west", "south", "east", "north"];
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-const QUIET = 40; // milliseconds between two questions about a rectangle that is being drawn
+const QUIET = 40; // milliseconds between two requests while a rectangle is being drawn
 const MOST = 50; // rectangles
 
 const state = {
   releases: [],
-  show: 0, // the release that is looked at
+  show: 0, // the release on the map
   against: null, // the one it is compared with
   layer: "first", // or second, or difference
   rectangles: [], // { name, colour, sides, answers: Map of release to answer, problem, drawn }
   selected: null,
-  theme: null, // light or dark where it was chosen
+  theme: null, // light or dark, if the user chose
   opacity: 85,
 };
 const layers = new Map(); // of releases: promises of { facts, values }
@@ -48,7 +48,7 @@ function percent(share) {
 }
 
 function interval(answer) {
-  return answer.low === null ? "interval not known" : `${whole(answer.low)} to ${whole(answer.high)}`;
+  return answer.low === null ? "no confidence interval" : `${whole(answer.low)} to ${whole(answer.high)}`;
 }
 
 function kilometres(bounds) {
@@ -81,11 +81,11 @@ async function get(address, options) {
   try {
     answer = await fetch(address, options);
   } catch {
-    throw new Error("The server does not answer; is it still running?");
+    throw new Error("The server does not respond. Is it still running?");
   }
   if (answer.ok) return answer;
   const told = await answer.json().catch(() => ({}));
-  throw new Error(told.error ?? `The server answered ${answer.status}.`);
+  throw new Error(told.error ?? `The server responded with status ${answer.status}.`);
 }
 
 async function count(n, sides) {
@@ -93,7 +93,7 @@ async function count(n, sides) {
   return (await get(`api/releases/${n}/count?${asked}`)).json();
 }
 
-/** The releases whose answers are shown, first the one that is looked at. */
+/** The releases whose answers are shown, the one on the map first. */
 function compared() {
   return state.against === null ? [state.show] : [state.show, state.against];
 }
@@ -103,7 +103,7 @@ function sameGrid(n, m) {
   return a.crs === b.crs && a.rows === b.rows && a.columns === b.columns && String(a.bounds) === String(b.bounds);
 }
 
-/** Ask for a rectangle as it is now; while an answer is under way only the latest wish is remembered. */
+/** Request the answers for a rectangle as it is now; while a request is running, only the latest state is asked next. */
 async function ask(rectangle) {
   if (rectangle.asking) {
     rectangle.again = true;
@@ -139,7 +139,7 @@ function freeName() {
 
 function add(sides) {
   if (state.rectangles.length >= MOST) {
-    complain(`There are ${MOST} rectangles already; remove some first.`);
+    complain(`There are already ${MOST} rectangles. Remove some first.`);
     return null;
   }
   const [name, colour] = freeName();
@@ -203,7 +203,7 @@ function step(rectangle, [dx, dy], resize) {
   move(rectangle, [west, south, east, north]);
 }
 
-/** A rectangle of whole cells in the middle of what is seen. */
+/** Add a rectangle of whole cells at the centre of the view. */
 function addAtCentre() {
   const { degrees: [west, south, east, north], cell_degrees: [wide, high], rows, columns } = state.releases[state.show].grid;
   const seen = map.getBounds();
@@ -241,7 +241,7 @@ function fetchLayer(n) {
   return layers.get(n);
 }
 
-/** Paint the layer that was chosen, on one scale for all that it can be compared with. */
+/** Paint the chosen layer, on one scale for all releases that are compared. */
 async function paint() {
   const [mode, ids, colours] = [state.layer, compared(), theme()];
   let all;
@@ -354,7 +354,7 @@ function drawRectangles() {
   showHandles();
 }
 
-/** Corners of the selected rectangle, to drag. */
+/** Show the corners of the selected rectangle, which can be dragged. */
 function showHandles() {
   if (handles?.dragged) return;
   handles?.remove();
@@ -377,7 +377,7 @@ function showHandles() {
   }
 }
 
-/** The rectangle between two corners, with as many decimals as the view can tell apart. */
+/** The rectangle between two corners, with as many decimals as can be told apart at this zoom. */
 function between(a, b) {
   const digits = Math.min(9, Math.max(2, Math.ceil(map.getZoom() * Math.log10(2)) + 1));
   const round = (value) => Number(value.toFixed(digits));
@@ -517,7 +517,7 @@ function differenceRow(rectangle) {
     "div", { className: "row difference" },
     make("span", { className: "whose" }, `Difference: ${state.releases[state.against].name} − ${state.releases[state.show].name}`),
     make("div", { className: "number" }, make("strong", { "data-difference": String(difference) }, signed(difference) + share)),
-    make("span", { className: "share" }, known ? (apart ? "intervals are apart" : "intervals overlap") : ""));
+    make("span", { className: "share" }, known ? (apart ? "confidence intervals do not overlap" : "confidence intervals overlap") : ""));
 }
 
 function card(rectangle, longest) {
@@ -537,8 +537,8 @@ function card(rectangle, longest) {
   if (answer) {
     if (state.against === null) about.push(shareOf(answer, state.releases[state.show]));
     about.push(kilometres(answer.bounds));
-    if (answer.grown) about.push("grown to whole cells");
-    if (answer.cut) about.push("cut where the map ends");
+    if (answer.grown) about.push("extended to whole cells");
+    if (answer.cut) about.push("clipped to the map");
   }
   const made = make(
     "li", { className: `answer${rectangle === state.selected ? " chosen" : ""}`, "data-name": rectangle.name },
@@ -613,9 +613,9 @@ async function changeTyped() {
   await move(rectangle, sides.map(Number));
 }
 
-/* What the numbers are of, for whoever reads them elsewhere. */
+/* What the numbers count, for readers of the CSV. */
 function counted(release) {
-  const kept = release.unit.name === "trip" ? "all trips" : `trips kept, at most ${release.unit.max_trips} of each person`;
+  const kept = release.unit.name === "trip" ? "all trips" : `trips kept, at most ${release.unit.max_trips} per person`;
   return release.private ? kept : `NOT PRIVATE: ${kept}`;
 }
 
@@ -655,10 +655,10 @@ function showRelease() {
   $("promise").textContent = release.promise.replace(" = ", "\u00a0=\u00a0");
   $("promise").className = release.private ? "promise" : "promise broken";
   const { value, low, high } = release.trips;
-  $("all-trips").textContent = `${whole(value)} trips ${release.unit.name === "trip" ? "in all" : `kept, at most ${release.unit.max_trips} of each person`}${low === null ? "" : ` (${whole(low)} to ${whole(high)})`}.`;
+  $("all-trips").textContent = `${whole(value)} ${release.unit.name === "trip" ? "trips in total" : `trips kept, at most ${release.unit.max_trips} per person`}${low === null ? "" : ` (${whole(low)} to ${whole(high)})`}.`;
   const open = seen.filter((one) => !one.private);
   $("banner").hidden = open.length === 0;
-  $("banner").textContent = open.length ? `NOT PRIVATE: ${open.map((one) => one.name).join(" and ")} ${open.length > 1 ? "were" : "was"} made for tests and experiments. Do not publish.` : "";
+  $("banner").textContent = open.length ? `NOT PRIVATE: ${open.map((one) => one.name).join(" and ")} ${open.length > 1 ? "were" : "was"} made for tests and experiments. Do not publish ${open.length > 1 ? "them" : "it"}.` : "";
   $("choose").hidden = state.releases.length < 2;
   const options = (none) => [
     ...(none ? [make("option", { value: "" }, "nothing")] : []),
@@ -682,7 +682,7 @@ function showLayerChoice() {
     const input = make("input", { type: "radio", name: "layer", value: mode, checked: state.layer === mode, disabled: mode === "difference" && !same });
     input.addEventListener("change", () => chooseLayer(mode));
     const label = make("label", {}, input, make("span", {}, name));
-    if (input.disabled) label.title = "Only releases on the same grid have a difference on the map.";
+    if (input.disabled) label.title = "The difference can only be shown for releases on the same grid.";
     return label;
   }));
 }
@@ -712,23 +712,23 @@ function explain(release) {
   const times = Math.exp(epsilon);
   const factor = times < 1e6 ? times.toPrecision(3).replace(/\.?0+$/, "") : times.toExponential(1);
   const whose = unit.name === "trip" ? "any one trip" : "any one person";
-  const kept = unit.name === "trip" ? "" : ` Of each person at most ${unit.max_trips} trips were counted.`;
+  const kept = unit.name === "trip" ? "" : ` At most ${unit.max_trips} trips of each person were counted.`;
   const facts = [
-    ["Promise", release.promise],
+    ["Guarantee", release.promise],
     ["File", release.name],
     ["Published", release.created.replace("T", " ").replace("+00:00", " UTC")],
-    ["Made by", `mechanism ${release.mechanism}, to be good at ${release.queries}`],
+    ["Mechanism", `${release.mechanism}, tuned for ${release.queries}`],
     ["Grid", `${grid.rows} × ${grid.columns} cells of ${whole(grid.cell_metres[0])} m × ${whole(grid.cell_metres[1])} m (${grid.crs.slice(0, 60)})`],
-    ...(release.gap ? [["Trips cut", `where the GPS was silent for longer than ${release.gap}`]] : []),
-    ["Publication", release.id],
+    ...(release.gap ? [["Trips split", `at GPS gaps longer than ${release.gap}`]] : []),
+    ["Publication id", release.id],
   ];
   const promise = release.private
-    ? `Noise was added before publication, so that it hardly shows whether ${whose} was in the data: with or without, every possible map was at most ${factor} times as likely (that is e to the power of epsilon = ${epsilon}).${kept} This holds whatever else somebody knows, and however often they ask here.`
-    : "This release is NOT PRIVATE. Its noise comes from a known seed and can be taken away again.";
+    ? `Noise was added before publication to hide whether ${whose} was in the data: every possible map is at most ${factor} times as likely with that ${unit.name} as without, and vice versa (${factor} is e to the power of epsilon = ${epsilon}).${kept} This holds whatever else someone knows, and however many questions they ask here.`
+    : "This release is NOT PRIVATE. Its noise came from a seed, and anyone who knows the seed can remove it.";
   $("about-words").replaceChildren(
-    make("p", {}, "A map of how many distinct trips went through any rectangle. A trip that passes twice is counted once, so parts do not add up to the whole."),
+    make("p", {}, "This map estimates how many distinct trips passed through any rectangle. A trip that passes twice counts once, so parts do not add up to the whole."),
     make("p", {}, promise),
-    make("p", {}, "Every number is an estimate. The interval says where the true number is in about 9 of 10 cases, for large rectangles less often. Rectangles are answered for whole cells; the dashed line shows which."),
+    make("p", {}, "Every number is an estimate. The ranges are 90 % confidence intervals; for large rectangles they contain the true number less often. Rectangles are extended to whole cells; a dashed line shows them."),
     make("dl", {}, ...facts.flatMap(([name, words]) => [make("dt", {}, name), make("dd", {}, words)])));
 }
 
@@ -759,7 +759,7 @@ function numbers(text, wanted) {
   return text && found.length === wanted && found.every(Number.isFinite) ? found : null;
 }
 
-/** Everything as the address says it, where it makes sense. */
+/** Restore everything from the address; ignore what is invalid. */
 function readAddress() {
   const told = new URLSearchParams(location.hash.slice(1).replaceAll("+", "%2B"));
   const release = (name) => {
@@ -855,7 +855,7 @@ function makeMap(background) {
   const Tools = L.Control.extend({
     options: { position: "topleft" },
     onAdd() {
-      const button = make("button", { type: "button", className: "whole", title: "The whole map (0)", "aria-label": "Show the whole map", onclick: fit });
+      const button = make("button", { type: "button", className: "whole", title: "Show the whole map (0)", "aria-label": "Show the whole map", onclick: fit });
       const draw = make("button", {
         type: "button", className: "draw", title: "Draw a rectangle (d)", "aria-label": "Draw a rectangle", "aria-pressed": "false",
         onclick: () => arm(!drawing.armed),
