@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from dqam.experiments.protocol import DISTINCT, PAPER, Bench, Measured, Row, Tas
 from dqam.experiments.reproduce import StoppedError, reproduce
 from dqam.experiments.results import Point, Results
 from dqam.geometry.trips import Trips
+from tests.html import Page
 
 CURVES = [name + suffix for name in experiments.CURVES for suffix in ("", "-paper")]
 
@@ -63,37 +63,14 @@ def test_everything(tmp_path: Path, tiny: Settings, monkeypatch: pytest.MonkeyPa
     assert not calls
 
 
-class Loads(HTMLParser):
-    """What a page would load, and whether its tags close."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.loaded: list[str] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.loaded += [value or "" for name, value in attrs if name in ("src", "srcset")]
-        self.loaded += [tag] * (tag in ("script", "link", "iframe", "object"))
-        if tag not in ("meta", "img", "br"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
-def check_page(page: Path) -> None:
-    text = page.read_text()
-    loads = Loads()
-    loads.feed(text)
-    assert loads.open == []
-    assert len(loads.loaded) >= len(CURVES)
-    assert all(source.startswith("data:image/") for source in loads.loaded)
-    assert "http" not in re.sub(r'src="data:[^"]*"', "", text)
-    assert "Not for publication" in text
-    for name in FIGURES:
-        assert f'id="{name}"' in text
-    for file in re.findall(r'href="([^"#]+)"', text):
-        assert (page.parent / file).is_file()
+def check_page(path: Path) -> None:
+    page = Page(path.read_text())
+    page.assert_loads_nothing()
+    assert len(page.all("img")) >= len(CURVES)
+    assert "http" not in re.sub(r'src="data:[^"]*"', "", path.read_text())
+    assert "Not for publication" in page.text
+    assert set(FIGURES) <= set(page.ids)
+    assert all((path.parent / link).is_file() for link in page.links if not link.startswith("#"))
 
 
 def test_only_one_figure_then_another(tmp_path: Path, tiny: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,11 +78,11 @@ def test_only_one_figure_then_another(tmp_path: Path, tiny: Settings, monkeypatc
     undrawn(monkeypatch)
     reproduce(tmp_path, small, ["queries"])
     calls = counted(monkeypatch)
-    page = reproduce(tmp_path, small, ["resolution"])
+    page = Page(reproduce(tmp_path, small, ["resolution"]).read_text())
     assert calls
     assert all(task.resolution == 3 for task in calls)  # the other was shared
-    assert 'id="queries"' in page.read_text()
-    assert 'id="size"' not in page.read_text()
+    assert "queries" in page.ids
+    assert "size" not in page.ids
 
 
 def test_an_interrupted_run_goes_on(tmp_path: Path, tiny: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from dqam.errors import InputError
 from dqam.experiments import figures
 from dqam.experiments.claims import claims
 from dqam.experiments.datasets import DataSet, made_up, prepare, real, stamp_of
-from dqam.experiments.page import Shown, deviation_rows, write_page
+from dqam.experiments.page import PageContent, deviation_rows, write_page
 from dqam.experiments.plan import FIGURES, Plan, Settings
 from dqam.experiments.protocol import DISTINCT, PAPER, Row, Task, deciding_code
 from dqam.experiments.results import Results, save_csv
@@ -170,7 +170,7 @@ def _write(
         save_csv(output / "claims.csv", ("claim", "paper_reports", "measured", "why"), lines)
     quick = settings == replace(Settings.quick(), runs=settings.runs, seed=settings.seed)
     page = output / "index.html"
-    write_page(page, plan, pair, results, Shown(complete, drawn, told, quick, code))
+    write_page(page, plan, pair, results, PageContent(complete, drawn, told, quick, code))
     return page
 
 

@@ -1,0 +1,107 @@
+"""How the HTML pages are written: the Jinja2 templates, and numbers as people read them.
+
+Templates are in the folder `templates` of each package. They escape every value, as anyone may have written the words
+in a release, and fail on a value that is missing.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from dqam.geometry.grid import Grid, parse_crs
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+
+def render(template: str, **values: Any) -> str:
+    """The text of a template, named by its path within the package `dqam`."""
+    environment = Environment(
+        loader=PackageLoader("dqam", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"trips": trips, "number": number, "percent": percent, "decimal": decimal}
+    return environment.get_template(template).render(values)
+
+
+def trips(value: float) -> str:
+    """A number of trips, rounded to whole ones."""
+    return f"{value:,.0f}"
+
+
+def number(value: float) -> str:
+    """A number with three significant digits, or without decimals from 100 on.
+
+    >>> number(0.123456), number(12.34), number(1234.5)
+    ('0.123', '12.3', '1,234')
+    """
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
+
+
+def percent(share: float, digits: int | None = None) -> str:
+    r"""A share in percent, rounded to `digits` decimals (by default, as many as its size needs), never to 0 or 100.
+
+    >>> percent(0.5), percent(0.02689), percent(0.99331), percent(0.99999)
+    ('50\xa0%', '2.7\xa0%', '99.33\xa0%', 'above 99.99\xa0%')
+    """
+    if math.isnan(share) or share > 10:
+        return "above 1,000\xa0%"
+    if 0.9999 < share < 1:
+        return "above 99.99\xa0%"
+    if 0 < share < 0.0001:
+        return "below 0.01\xa0%"
+    if share >= 1:
+        return f"{100 * share:,.0f}\xa0%"
+    if digits is None:
+        digits = 0 if 0.1 <= share <= 0.9 else 2 if share > 0.99 or share < 0.01 else 1
+    return f"{round(100 * share, digits):g}\xa0%"
+
+
+def decimal(value: Fraction) -> str:
+    """A fraction as a decimal, preceded by the fraction itself where six digits are not exact.
+
+    >>> decimal(Fraction(1, 40)), decimal(Fraction(19, 850))
+    ('0.025', '19/850 ≈ 0.02235')
+    """
+    short = f"{float(value):.6g}"
+    return short if Fraction(short) == value else f"{value} ≈ {float(value):.4g}"
+
+
+def length(metres: float) -> str:
+    """A distance in metres, or in kilometres from 1 km on.
+
+    >>> length(9999.97), length(39.06), length(1500)
+    ('10 km', '39 m', '1.5 km')
+    """
+    return f"{float(f'{metres / 1000:.3g}'):,g} km" if metres >= 995 else f"{float(f'{metres:.2g}'):g} m"
+
+
+def area(width: float, height: float) -> str:
+    """Width and height, both given in metres.
+
+    >>> area(16_400, 9_620).split(TIMES), area(500, 2_000).split(TIMES)
+    (['16.4 ', ' 9.62 km'], ['500 m ', ' 2 km'])
+    """
+    wide, high = length(width), length(height)
+    number, unit = wide.split()
+    return f"{number if high.endswith(f' {unit}') else wide} {TIMES} {high}"
+
+
+def ground(grid: Grid) -> tuple[float, float] | None:
+    """Width and height of the map in metres, measured at its centre; None where they are unknown."""
+    width, height = grid.cell_metres[0] * grid.columns, grid.cell_metres[1] * grid.rows
+    return (width, height) if 0 < width < math.inf and 0 < height < math.inf else None
+
+
+def crs_name(grid: Grid) -> str:
+    """The name of the coordinate reference system, with its code where it has one."""
+    crs = parse_crs(grid.crs)
+    code = crs.to_authority()
+    return crs.name if code is None else f"{crs.name} ({':'.join(code)})"
