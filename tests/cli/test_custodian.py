@@ -263,7 +263,7 @@ def test_a_kill_at_any_moment_leaves_all_in_order(trips: Path, tmp_path: Path, a
     assert len(recorded) < 54  # at least one was killed before it paid
     assert len(files) < len(recorded)  # and at least one after it
     assert account.spent == len(recorded)
-    saved = {publication.id for publication in account.publications if publication.release}
+    saved = {publication.id for publication in account.publications if publication.delivered}
     assert saved <= set(published)
     assert publish(trips, folder / "last.nc", any_ledger, "--dataset", name).returncode == 0
 

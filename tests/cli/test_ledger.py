@@ -51,7 +51,7 @@ def test_what_ended_early_is_shown(tmp_path: Path) -> None:
     spend(ledger, "taxis", 1)
     shown = " ".join(run("ledger", "--ledger", where).stdout.split())
     assert "ended early: 0.05 of 1 spent" in shown
-    assert "never saved: spent all the same" in shown
+    assert "never delivered: spent all the same" in shown
     assert "0.95 of 2" in shown
     (taxis,) = json.loads(run("ledger", "--ledger", where, "--json").stdout)["datasets"]
     assert [(one["epsilon"], one["settled"]) for one in taxis["publications"]] == [(1, 0.05), (1, None)]

@@ -265,7 +265,7 @@ def test_swapped_axes_cost_a_first_look_and_nothing_is_told(tmp_path: Path, ledg
     assert re.findall(r"[\d.]*\d", str(told.value)) == ["0.05"]
     (account,) = ledger.history("city")
     assert account.spent == Fraction(1, 20)
-    assert account.publications[0].release is None
+    assert account.publications[0].delivered is None
     publish(trips, grid, 1, dataset="city", ledger=ledger)
     assert ledger.history("city")[0].spent == Fraction(21, 20)
 

@@ -39,7 +39,7 @@ def test_what_is_published_is_paid(ledger: Ledger) -> None:
     (account,) = ledger.history("city")
     (publication,) = account.publications
     assert publication.id == release.provenance.id
-    assert publication.release
+    assert publication.delivered
     assert account.spent == release.provenance.epsilon == Fraction(3, 10)
     assert release.provenance.private
     publish(TRIPS, GRID, "0.7", mechanism="uniform", dataset="city", ledger=ledger)

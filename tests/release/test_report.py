@@ -16,7 +16,8 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.rectangles import Snapped, random_rectangles
 from dqam.release.promise import budget
-from dqam.release.release import Provenance, Release
+from dqam.release.provenance import Provenance
+from dqam.release.release import Release
 from dqam.release.report import report
 from dqam.values.guarantee import LedgerEntry, Unit
 from tests.html import Page

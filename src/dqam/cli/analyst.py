@@ -21,16 +21,24 @@ RELEASE = click.argument("release", metavar="RELEASE", type=PATH)
 
 @click.command()
 @RELEASE
-@click.option("--bounds", type=float, nargs=4, multiple=True, metavar="W S E N", help="A rectangle. Repeatable.")
-@click.option("--rectangles", type=PATH, help="CSV (west,south,east,north) or GeoJSON file.")
-@click.option("--crs", help="CRS of --bounds; that of the map if not given.")
-@click.option("--confidence", type=float, default=0.9, show_default=True, help="Of the intervals.")
+@click.option(
+    "--area",
+    "areas",
+    type=float,
+    nargs=4,
+    multiple=True,
+    metavar="W S E N",
+    help="A rectangle to ask for: west, south, east, north. Repeatable.",
+)
+@click.option("--rectangles", type=PATH, help="Many rectangles: a CSV file (west,south,east,north) or GeoJSON.")
+@click.option("--crs", help="CRS of --area; that of the map by default.")
+@click.option("--confidence", type=float, default=0.9, show_default=True, help="Confidence level of the intervals.")
 @click.option("--output", "-o", type=PATH, help="Save the answers as CSV.")
 @OVERWRITE
 @json_option
 def query(
     release: Path,
-    bounds: tuple[tuple[float, float, float, float], ...],
+    areas: tuple[tuple[float, float, float, float], ...],
     rectangles: Path | None,
     crs: str | None,
     confidence: float,
@@ -38,25 +46,23 @@ def query(
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Ask a RELEASE for the distinct trips through rectangles, with intervals.
+    """Ask a RELEASE for the number of distinct trips through rectangles, with confidence intervals.
 
-    Sides that lie between grid lines move outward to the next one; the answers are of the grown rectangles.
+    Sides that lie between grid lines move outward to the next one; the answers are for the grown rectangles.
 
     \b
-      dqam query porto.nc --bounds -8.62 41.14 -8.60 41.15
+      dqam query porto.nc --area -8.62 41.14 -8.60 41.15
       dqam query porto.nc --rectangles areas.geojson -o answers.csv
     """
     import dqam
 
-    if bool(bounds) == (rectangles is not None):
-        raise InputError(
-            "Give the rectangles in one way: --bounds W S E N, as often as you like, or --rectangles FILE."
-        )
+    if bool(areas) == (rectangles is not None):
+        raise InputError("Give rectangles in one way: --area W S E N, as often as you like, or --rectangles FILE.")
     if output is not None:
         writable(output, release, rectangles)
     refuse_to_replace(output, overwrite)
     opened = dqam.open(release)
-    asked = snap(bounds, opened.grid, crs) if rectangles is None else read_rectangles(rectangles, opened.grid)
+    asked = snap(areas, opened.grid, crs) if rectangles is None else read_rectangles(rectangles, opened.grid)
     found = opened.counts(asked, confidence=confidence)
     columns = {"value": found.value, "low": found.low, "high": found.high}
     lists = {name: [None if math.isnan(x) else x for x in values.tolist()] for name, values in columns.items()}
@@ -88,13 +94,13 @@ def query(
     answers.print(f"[bold]{plain(opened.provenance.promise)}[/]")
     counted = opened.provenance.counted and f", {opened.provenance.counted}"
     answers.print(f"Distinct trips{counted}, estimated; {asked}.")
-    table = Table(*(name.capitalize() for name in HEADER), "Trips", f"Range ({confidence:.0%})")
+    table = Table(*(name.capitalize() for name in HEADER), "Trips", f"Interval ({confidence:.0%})")
     for i in range(min(len(found), SHOWN)):
         one = found[i]
         sure = "no interval" if math.isnan(one.low) else f"{one.low:,.0f} to {one.high:,.0f}"
         table.add_row(*(f"{side:.6f}" for side in asked.bounds[i]), f"{one.value:,.0f}", sure)
     answers.print(table)
-    answers.print(f"The true number should be in the range {confidence:.0%} of the time; for large areas less often.")
+    answers.print(f"The interval should hold the true number {confidence:.0%} of the time; for large areas less often.")
     if opened.note:
         answers.print(opened.note, soft_wrap=True)
     if len(found) > SHOWN:
@@ -106,32 +112,34 @@ def query(
 @click.command()
 @RELEASE
 @click.option("--output", "-o", type=PATH, required=True, help="A .tif, .parquet or .csv file.")
-@click.option("--side", type=click.IntRange(1, 4096), help="About so many blocks a side instead of all cells.")
+@click.option(
+    "--blocks", type=click.IntRange(1, 4096), help="About so many blocks of cells along the longer side, not all cells."
+)
 @OVERWRITE
-def export(release: Path, output: Path, side: int | None, overwrite: bool) -> None:
+def export(release: Path, output: Path, blocks: int | None, overwrite: bool) -> None:
     """Write the cells of a RELEASE for other tools: GeoTIFF, GeoParquet or CSV, with intervals.
 
     Cells do not add up: a trip through two of them counts in both. For an area ask `dqam query`.
 
     \b
       dqam export porto.nc -o porto.tif               cloud-optimised, bands: trips, low, high
-      dqam export porto.nc -o porto.parquet --side 32
+      dqam export porto.nc -o porto.parquet --blocks 32
     """
     import dqam
     from dqam.release.export import export as write
 
     writable(output, release)
     refuse_to_replace(output, overwrite)
-    write(dqam.open(release), output, side)
+    write(dqam.open(release), output, blocks)
     answers.print(str(output), markup=False, soft_wrap=True)
 
 
 @click.command()
 @RELEASE
-@click.option("--output", "-o", type=PATH, help="The page to write; the release's name with .html if not given.")
+@click.option("--output", "-o", type=PATH, help="The page to write; by default the release's name with .html.")
 @OVERWRITE
 def report(release: Path, output: Path | None, overwrite: bool) -> None:
-    """Write one HTML page that explains a RELEASE: map, promise, budget, error to expect, how to query.
+    """Write one HTML page that explains a RELEASE: map, promise, budget, expected error, how to query.
 
     \b
       dqam report porto.nc -o porto.html
@@ -149,8 +157,8 @@ def report(release: Path, output: Path | None, overwrite: bool) -> None:
 
 @click.command()
 @click.argument("releases", metavar="RELEASE...", nargs=-1, required=True, type=PATH)
-@click.option("--host", default="127.0.0.1", show_default=True, help="0.0.0.0 lets the whole network in.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 for any that is free.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="0.0.0.0 makes it visible to the whole network.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 for any free port.")
 @click.option("--tiles", metavar="URL", help="Background map, such as https://tile.example.org/{z}/{x}/{y}.png")
 @click.option("--attribution", default="", help="Whom to credit for the background map.")
 def serve(releases: tuple[Path, ...], host: str, port: int, tiles: str | None, attribution: str) -> None:

@@ -33,7 +33,7 @@ from dqam.values.guarantee import parse_epsilon, spell
 
 if TYPE_CHECKING:
     from dqam.geometry.walks import Gap
-    from dqam.publishing.pipeline import Plan
+    from dqam.publishing.plan import Plan
     from dqam.release.release import Release
     from dqam.sources import Source
 
@@ -41,13 +41,18 @@ MADE_UP = (1_000, 10_000, 100_000)  # trips to plan for, where their number is n
 LEDGER = click.option(
     "--ledger",
     metavar="FILE|URL",
-    help="Where spent budgets are kept: a file, or postgresql://... By default $DQAM_LEDGER, else your own.",
+    help="Database of spent budgets: a file, or postgresql://... By default $DQAM_LEDGER, else your own.",
 )
 
 
 @click.command()
 @reads_trips
-@click.option("--epsilon", "-e", required=True, help="What this publication may tell: 1 is common, less tells less.")
+@click.option(
+    "--epsilon",
+    "-e",
+    required=True,
+    help="Privacy budget epsilon of this publication; smaller is more private (1 is common).",
+)
 @click.option("--output", "-o", type=PATH, help="The release to write, a NetCDF file (.nc).")
 @click.option("--mechanism", default="flux", show_default=True, help="See `dqam mechanisms`.")
 @click.option(
@@ -55,27 +60,34 @@ LEDGER = click.option(
     type=click.Choice(["trip", "person"]),
     default="trip",
     show_default=True,
-    help="Whose presence is hidden: one trip's, or one person's with all trips.",
+    help="Whose presence is hidden: one trip, or one person with all their trips.",
 )
 @click.option(
-    "--max-trips", type=click.IntRange(min=1), help="Of a person; more are left out at random. 10 by default."
+    "--max-trips", type=click.IntRange(min=1), help="Trips that count of each person, chosen at random; 10 by default."
 )
-@click.option("--queries", type=PATH, help="Rectangles that the map should be good at, CSV or GeoJSON; public.")
-@click.option("--title", help="Of the map; public.")
-@click.option("--dataset", help="Name under which all publications of these trips add up. The file's name by default.")
-@click.option("--total", help="Epsilon that may ever be spent on the data set; said at its first publication.")
+@click.option("--queries", type=PATH, help="Rectangles that the map is tuned for, CSV or GeoJSON (public).")
+@click.option("--title", help="Title of the map (published).")
+@click.option("--dataset", help="Name under which all publications of these trips add up; by default the file's name.")
+@click.option("--total", help="Epsilon that may ever be spent on the data set; set at its first publication.")
 @LEDGER
-@click.option("--plan", "only_plan", is_flag=True, help="Show budget and expected error; read no trip, spend nothing.")
-@click.option("--expect", type=click.IntRange(1, 2**31), metavar="TRIPS", help="For --plan: about how many trips.")
+@click.option(
+    "--plan",
+    "only_plan",
+    is_flag=True,
+    help="Show how the budget would be spent and the expected error; reads no trip and spends nothing.",
+)
+@click.option(
+    "--expect", type=click.IntRange(1, 2**31), metavar="TRIPS", help="For --plan: roughly how many trips there are."
+)
 @OVERWRITE
 @click.option(
     "--engine",
     type=click.Choice(["local", "duckdb", "spark"]),
     default="local",
     show_default=True,
-    help="Who counts: this machine in memory, DuckDB on its disk, or Spark (FILE: Parquet, or its URL).",
+    help="Where trips are counted: in memory, on disk with DuckDB, or by Spark (FILE is then Parquet, or its URL).",
 )
-@click.option("--memory", default="4GiB", show_default=True, help="What --engine duckdb may take, about.")
+@click.option("--memory", default="4GiB", show_default=True, help="Roughly how much memory --engine duckdb may use.")
 @click.option(
     "--sure",
     is_flag=True,
@@ -105,7 +117,7 @@ def publish(
     sure: bool,
     as_json: bool,
 ) -> None:
-    """Publish a map of FILE that anyone may query: differentially private, and charged to the data set's budget.
+    """Publish a differentially private map of FILE that anyone can query; it is charged to the data set's budget.
 
     \b
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --plan
@@ -113,16 +125,17 @@ def publish(
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --unit person --max-trips 10 -o porto.nc
       dqam publish points/ --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --engine duckdb --memory 2GiB -o porto.nc
 
-    The budget is recorded as spent before any noise is drawn, and stays so whatever happens then. The first
+    The budget is recorded as spent before any noise is drawn, and stays spent whatever happens then. The first
     publication of a data set spends its whole budget, unless --total leaves more for later. Bounds, queries, title and
-    all options are public: never take them from the trips.
+    all other options are public: never take them from the trips.
     """
-    from dqam.privacy.ledger import Ledger, SameTripsError, Spent
-    from dqam.publishing.pipeline import LARGE, TITLE, Plan, begun, carry_out, data_set_name, remark
+    from dqam.privacy.ledger import Charge, Ledger, SameTripsError
+    from dqam.publishing.pipeline import begun, carry_out, data_set_name
+    from dqam.publishing.plan import LARGE, TITLE, Plan, remark
 
     terminal.STOPPED = terminal.NOT_CHARGED
     if max_trips is not None and unit == "trip":
-        raise InputError(f"--max-trips {max_trips} is for --unit person; a trip is one trip.")
+        raise InputError(f"--max-trips {max_trips} needs --unit person; with --unit trip every trip counts once.")
     limit = parse_size(memory)
     asked = None if queries is None else read_rectangles(queries, grid)
     plan = Plan.of(grid, epsilon, mechanism, asked, unit, max_trips, gap, title or TITLE)
@@ -142,7 +155,7 @@ def publish(
     name, book = data_set_name(source) if dataset is None else dataset, Ledger.open(ledger)
     say_notes(source)
 
-    def charged(spent: Spent) -> None:
+    def charged(spent: Charge) -> None:
         paid = f"Epsilon {spell(spent.epsilon)} was charged to {spent.data_set} and stays spent"
         terminal.STOPPED = f"Stopped; no file is half-written. {paid}: see `dqam ledger`."
         for note in begun(spent, book):
@@ -159,7 +172,7 @@ def publish(
             f"{f' --unit {error.unit}' if error.unit else ''}), or add --sure if they are different trips."
         ) from None
     output = _saved(release, output, overwrite)
-    book.saved(spent.id)
+    book.delivered(spent.id)
     say_left_out(source)
     if as_json:
         facts = {"release": str(output), "id": spent.id, "dataset": spent.data_set, "private": True}
@@ -179,7 +192,7 @@ def publish(
     )
     spelled, us = " ".join(f"{side:g}" for side in _middle(grid)), itself()
     words.print("Next:")
-    for then in (f"query {output} --bounds {spelled}", f"report {output}", f"serve {output}"):
+    for then in (f"query {output} --area {spelled}", f"report {output}", f"serve {output}"):
         words.print(f"  {us} {then}", markup=False, soft_wrap=True)
 
 
@@ -222,7 +235,6 @@ def _middle(grid: Grid) -> tuple[float, ...]:
 def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
     """What would be spent on what, and how far answers would be off."""
     from dqam.publishing.forecast import forecast
-    from dqam.release.promise import QUESTIONS
 
     with words.status("Trying the plan on a made-up city"):
         forecasts = [forecast(plan, size) for size in sizes]
@@ -231,8 +243,7 @@ def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
             {
                 "trips": made.trips,
                 "budget": [
-                    {"question": entry.question, "name": entry.name, "epsilon": float(entry.epsilon)}
-                    for entry in made.ledger
+                    {"kind": entry.kind, "name": entry.name, "epsilon": float(entry.epsilon)} for entry in made.ledger
                 ],
                 "errors": [vars(row) for row in made.errors],
             }
@@ -241,8 +252,10 @@ def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
         print_json({"spent": 0, "epsilon": float(plan.epsilon), "unit": plan.unit.name, "plans": rows})
         return
     whose = "one trip" if plan.unit.name == "trip" else f"one person with at most {plan.unit.max_trips} trips"
-    answers.print(f"A release with {plan.mechanism} would be private for {whose}, epsilon = {spell(plan.epsilon)}.")
-    answers.print(f"Public: {plan.grid}; good at {plan.queries_in_words}.", soft_wrap=True)
+    answers.print(
+        f"A release with {plan.mechanism.name} would be private for {whose}, epsilon = {spell(plan.epsilon)}."
+    )
+    answers.print(f"Public: {plan.grid}; tuned for {plan.queries_in_words}.", soft_wrap=True)
     for made in forecasts:
         budget = Table(box=None, padding=(0, 2, 0, 0), title=f"\nFor {made.trips:,} trips", title_justify="left")
         budget.add_column("Question")
@@ -250,18 +263,18 @@ def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
         budget.add_column("Share", justify="right")
         for entry in made.ledger:
             share = float(entry.epsilon / plan.epsilon)
-            budget.add_row(QUESTIONS[entry.name][0], f"{float(entry.epsilon):.4g}", f"{share:.1%}")
+            budget.add_row(entry.name, f"{float(entry.epsilon):.4g}", f"{share:.1%}")
         answers.print(budget)
         errors = Table(box=None, padding=(0, 2, 0, 0))
-        errors.add_column("Rectangle, of the map")
-        for header in ("Typical answer", "Off by, on average", ""):
+        errors.add_column("Area, share of the map")
+        for header in ("Average answer", "Average error", ""):
             errors.add_column(header, justify="right")
         for row in made.errors:
             size = f"{row.smallest:.0%} to {row.largest:.0%}"
             errors.add_row(size, f"{row.answer:,.0f}", f"{row.off:,.0f}", f"{row.off / max(row.answer, 1):.0%}")
         answers.print(errors)
     answers.print(
-        "\nErrors are of trips through a made-up city; yours may differ. Nothing was spent, and no trip was read.",
+        "\nThese errors are for trips through a made-up city; yours may differ. Nothing was spent, and no trip was read.",
         soft_wrap=True,
     )
 
@@ -271,11 +284,11 @@ def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
 @json_option
 @click.pass_context
 def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
-    """Show what was published of which data set, and what is left of its budget.
+    """Show what was published of each data set, and what is left of its budget.
 
     \b
       dqam ledger                              all data sets
-      dqam ledger total taxis 3                allow 3 in all: more than before weakens the promise
+      dqam ledger total taxis 3                allow 3 in all; raising a total weakens the promise
       dqam ledger --ledger postgresql://user@host/database
     """
     from dqam.privacy.ledger import Ledger
@@ -302,7 +315,7 @@ def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
                                 "mechanism": one.mechanism,
                                 "grid": one.grid,
                                 "when": one.when,
-                                "saved": one.release,
+                                "delivered": one.delivered,
                             }
                             for one in account.publications
                         ],
@@ -313,14 +326,14 @@ def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
         )
         return
     if not accounts:
-        answers.print("Nothing was published yet.")
+        answers.print("Nothing has been published yet.")
     for account in accounts:
         table = Table(title=f"{plain(account.name)}, for one {account.unit_name}", title_justify="left", box=None)
         for header in ("When (UTC)", "What", "Epsilon"):
             table.add_column(header, justify="right" if header == "Epsilon" else "left")
         events = [(total.when, f"total set to {spell(total.epsilon)}", "") for total in account.totals]
         for one in account.publications:
-            state = "" if one.release else ", never saved: spent all the same"
+            state = "" if one.delivered else ", never delivered: spent all the same"
             if one.settled is not None:
                 state = f", ended early: {spell(one.settled)} of {spell(one.epsilon)} spent"
             events.append((one.when, f"{one.mechanism} on {one.grid}{state}", spell(one.cost)))

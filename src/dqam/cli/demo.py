@@ -42,7 +42,8 @@ def demo(output: Path, trips: int, seed: int) -> None:
     from dqam.geometry.counting import count_distinct
     from dqam.geometry.walks import walk
     from dqam.privacy.ledger import Ledger
-    from dqam.publishing.pipeline import Plan, carry_out
+    from dqam.publishing.pipeline import carry_out
+    from dqam.publishing.plan import Plan
     from dqam.sources import read
 
     terminal.STOPPED = "Stopped; no file is half-written."
@@ -72,7 +73,7 @@ def demo(output: Path, trips: int, seed: int) -> None:
         off = np.abs(release.counts(Snapped.of(fresh, grid)).value - exact).mean()
         places = snap(list(PLACES.values()), grid)
         exactly = count_distinct(walks, places.cells, grid)
-        cells = release.blocks()
+        cells = release.cells()
         by_cell = count_distinct(walks, cells.rectangles.cells, grid).reshape(grid.shape)
     drawn = find_spec("matplotlib") is not None
     if drawn:

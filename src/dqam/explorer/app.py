@@ -39,7 +39,9 @@ from dqam.explorer.schema import (
     ReleaseInfo,
 )
 from dqam.geometry.grid import DEGREES, is_degrees
-from dqam.release.release import CONFIDENCE, Answers, Release
+from dqam.release.answers import Answers
+from dqam.release.published_map import CONFIDENCE
+from dqam.release.release import Release
 
 FORM = "Little-endian float32, row by row from the north-west corner; NaN outside the grid."
 ABOUT = f"""

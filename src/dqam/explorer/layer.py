@@ -40,7 +40,7 @@ class Layer:
         """The layer of a release."""
         grid = release.grid
         lattice = Lattice.even(grid, min(MOST_BLOCKS, max(grid.shape)))
-        trips = release.blocks(min(MOST_BLOCKS, max(grid.shape))).value.reshape(lattice.shape)
+        trips = release.cells(min(MOST_BLOCKS, max(grid.shape))).value.reshape(lattice.shape)
         bounds = _on_mercator(in_degrees(np.array([grid.bounds]), grid)[0])
         west, south, east, north = bounds
         height, width = (_pixels(blocks) for blocks in lattice.shape)

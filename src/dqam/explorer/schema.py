@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from dqam.geometry.grid import DEGREES
-from dqam.release.release import CONFIDENCE
+from dqam.release.published_map import CONFIDENCE
 
 MOST_RECTANGLES = 10_000
 CRS_PATTERN = r"^(grid|(EPSG|ESRI|OGC):[A-Za-z0-9]{1,10})$"

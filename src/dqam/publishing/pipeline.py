@@ -31,7 +31,7 @@ from dqam.privacy.aggregates import Aggregates, Engine, InMemory
 from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
-from dqam.privacy.ledger import Ledger, Spent
+from dqam.privacy.ledger import Charge, Ledger
 from dqam.privacy.noise import OpenDPNoise
 from dqam.privacy.sketch import sketch_of
 from dqam.publishing.plan import TITLE, Plan
@@ -115,13 +115,13 @@ def publish(
     plan = Plan.of(grid, epsilon, mechanism, queries=queries, unit=unit, max_trips=max_trips, gap=gap, title=title)
     name = data_set_name(trips) if dataset is None else dataset
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    source, charges = source_of(trips, engine), list[Spent]()
+    source, charges = source_of(trips, engine), list[Charge]()
     try:
         release, spent = carry_out(
             plan, source, name, book, total,
             engine=engine, memory=memory, progress=bar if progress else quiet, sure=sure, charged=charges.append,
         )  # fmt: skip
-        book.saved(spent.id)
+        book.delivered(spent.id)
     finally:
         for note in (note for charge in charges for note in begun(charge, book)):
             warnings.warn(note, LedgerWarning, stacklevel=2)
@@ -141,8 +141,8 @@ def carry_out(
     memory: int = MEMORY,
     progress: Progress = quiet,
     sure: bool = False,
-    charged: Callable[[Spent], None] = lambda spent: None,
-) -> tuple[Release, Spent]:
+    charged: Callable[[Charge], None] = lambda spent: None,
+) -> tuple[Release, Charge]:
     """The planned release, and what was charged for it; `charged` is called as soon as the charge is recorded."""
     source = source_of(trips, engine)
     plan.check(source, sure)
@@ -170,7 +170,7 @@ def carry_out(
             raise
 
 
-def begun(spent: Spent, ledger: Ledger) -> list[str]:
+def begun(spent: Charge, ledger: Ledger) -> list[str]:
     """Notes for a new name or a new ledger, which may be a mistake that gives trips a second budget."""
     if spent.new_ledger:
         return [f"The ledger {ledger.place} is new. If there was another before, stop and restore it."]

@@ -19,7 +19,7 @@ from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid, is_degrees, parse_crs
 from dqam.geometry.lattice import Lattice
 from dqam.release.formatting import TIMES, area, ground
-from dqam.release.release import Release
+from dqam.release.published_map import PublishedMap
 
 BLOCKS = 256  # along the longer side of the picture, at most
 SLIMMEST = 4  # largest ratio of the sides; a slimmer map is stretched
@@ -64,12 +64,12 @@ class Picture:
     empty: str = EMPTY
 
 
-def draw(release: Release) -> Picture:
+def draw(release: PublishedMap) -> Picture:
     """Draw the map of a release."""
     grid = release.grid
     step = -(-max(grid.shape) // BLOCKS)  # cells along the side of a block
     side = -(-max(grid.shape) // step)
-    blocks = release.blocks(side)
+    blocks = release.cells(side)
     counts = blocks.value.reshape(Lattice.even(grid, side).shape)
     low, high = _range(counts)
     size = ground(grid)
@@ -79,7 +79,8 @@ def draw(release: Release) -> Picture:
     place = f"a block of {step} {TIMES} {step} cells" if step > 1 else "a cell"
     if size is not None:
         place += f" ({area(step * grid.cell_metres[0], step * grid.cell_metres[1])})"
-    lattice = None if release.doubt is None or release.doubt.lattice is None else release.doubt.lattice.shape
+    uncertainty = release.uncertainty
+    lattice = None if uncertainty is None or uncertainty.lattice is None else uncertainty.lattice.shape
     return Picture(
         source=_source(counts, low, high),
         aspect=drawn,

@@ -8,30 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dqam.release.formatting import decimal, number, percent
-from dqam.release.release import Provenance
+from dqam.release.provenance import Provenance
 from dqam.values.guarantee import LedgerEntry
 
 PRIORS = (0.01, 0.1, 0.5)  # the last is the one that the text explains
 SEVERAL = (2, 5, 10)  # trips of one person
 LARGE_EPSILON = 5  # from which on the page warns
 
-# For each name in the ledger: what was measured, in words, and how many units of its sensitivity make one.
-QUESTIONS = {
-    "number of trips": ("Number of trips", 1),
-    "rectangles met and missed": ("Number of trips and average answer", 1),
-    "distinct trips": ("Number of trips through one rectangle", 1),
-    "query errors": ("Public rectangle at which the draft map is furthest off", 1),
-    "endpoints by region": ("Starts and ends of trips, by region", 1),
-    "flux by region": ("Crossings between cells, by region", 2**16),
-    "walk length quantile": ("Cap on one trip's length", 1),
-    "shadows": ("Starts, ends and crossings of trips on a coarse lattice", 2**16),
-    "shadow size quantile": ("Cap on one trip's contribution", 1),
-    "cell shares": ("Share of trips in each cell", 2**30 - 2**24),
-    "shares by group": ("Share of trips in each group of cells", 2**30 - 2**24),
-    "uniformity costs": ("Unevenness of trips within each region", 2**30 - 2**24),
-    "privtree": ("Regions in which the map should be finer", 2**30 - 2**24),
-    "l1 buckets": ("Neighbouring cells that can be counted together", 2**30 - 2**24),
-}
 KINDS = {"measure": "noisy numbers", "select": "noisy choice", "partition": "noisy grouping of cells"}
 
 
@@ -59,13 +42,12 @@ def budget(provenance: Provenance) -> list[BudgetRow]:
 
 
 def _row(entry: LedgerEntry, times: int, whole: Fraction) -> BudgetRow:
-    name, resolution = QUESTIONS.get(entry.name, (entry.name, 1))
     return BudgetRow(
-        name=name,
-        kind=KINDS.get(entry.question, entry.question),
+        name=entry.name,
+        kind=KINDS.get(entry.kind, entry.kind),
         times=times,
-        sensitivity=entry.sensitivity / resolution,
-        scale=float(entry.scale / resolution),
+        sensitivity=entry.sensitivity / entry.resolution,
+        scale=float(entry.scale / entry.resolution),
         epsilon=times * entry.epsilon,
         each=entry.epsilon,
         share=float(times * entry.epsilon / whole),
@@ -74,9 +56,8 @@ def _row(entry: LedgerEntry, times: int, whole: Fraction) -> BudgetRow:
 
 def delta(provenance: Provenance) -> tuple[str, str] | None:
     """Base and exponent of the delta that the guarantee holds with; None for pure differential privacy."""
-    if any(entry.name == "l1 buckets" for entry in provenance.ledger):
-        return "10", "-47"
-    return None
+    base, power, exponent = provenance.delta.partition("^")
+    return (base, exponent) if power else None
 
 
 def beliefs(epsilon: float) -> list[tuple[str, str, str]]:

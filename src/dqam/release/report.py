@@ -17,10 +17,12 @@ import numpy as np
 from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid, is_degrees
 from dqam.geometry.rectangles import Snapped, random_rectangles, snap
+from dqam.release.answers import Answer
 from dqam.release.formatting import area, crs_name, ground, percent, render, trips
 from dqam.release.picture import draw
 from dqam.release.promise import LARGE_EPSILON, beliefs, budget, delta, factor, groups
-from dqam.release.release import CONFIDENCE, Answer, Provenance, Release
+from dqam.release.provenance import Provenance
+from dqam.release.published_map import CONFIDENCE, PublishedMap
 
 TRIED = 20_000  # random rectangles
 SIZES = (0.0, 0.01, 0.1, 0.3, math.inf)  # shares of the map that separate the groups of rectangles
@@ -49,7 +51,7 @@ class Bar:
     length: float
 
 
-def report(release: Release) -> str:
+def report(release: PublishedMap) -> str:
     """One HTML page that explains a release."""
     from dqam import __version__
 
@@ -67,7 +69,7 @@ def report(release: Release) -> str:
         size=size and area(*size),
         by_trip=provenance.unit.name == "trip",
         someone="a certain trip" if provenance.unit.name == "trip" else "a certain person",
-        mechanism_in_words=getattr(provenance, "mechanism_in_words", ""),
+        mechanism_about=provenance.mechanism_about,
         created=_created(provenance),
         year=_year(provenance),
         made_with=provenance.versions.get("dqam", ""),
@@ -96,7 +98,7 @@ def report(release: Release) -> str:
     return page.encode("utf-8", "replace").decode()  # half of a surrogate pair cannot be written to a file
 
 
-def _has_intervals(release: Release) -> bool:
+def _has_intervals(release: PublishedMap) -> bool:
     return not math.isnan(release.trips.low)
 
 
@@ -117,7 +119,7 @@ def _year(provenance: Provenance) -> str:
     return "n.d." if time is None else str(time.year)
 
 
-def _accuracy(release: Release) -> tuple[list[list[str]], list[Bar]]:
+def _accuracy(release: PublishedMap) -> tuple[list[list[str]], list[Bar]]:
     """The table of answers and intervals of random rectangles by their size, and its bars."""
     grid, size, has_intervals = release.grid, ground(release.grid), _has_intervals(release)
     cells = random_rectangles(grid, TRIED, np.random.default_rng(0))
@@ -171,7 +173,7 @@ def _rectangles(grid: Grid) -> dict[str, Integers]:
     return {name: np.array(lines) for name, lines in named.items() if lines[0] < lines[2] and lines[1] < lines[3]}
 
 
-def _example(release: Release, name: str, lines: Integers) -> Example:
+def _example(release: PublishedMap, name: str, lines: Integers) -> Example:
     grid = release.grid
     west, south, east, north = (20.0 * lines / np.array([grid.columns, grid.rows] * 2)).tolist()
     answer = release.counts(Snapped.of(lines[None, :], grid))[0]
@@ -193,7 +195,7 @@ def _sides(lines: Integers, grid: Grid) -> list[str]:
     return [repr(float(side)) for side in (*low, *high)]
 
 
-def _cell(release: Release, lines: Integers) -> dict[str, Any]:
+def _cell(release: PublishedMap, lines: Integers) -> dict[str, Any]:
     """How to ask xarray for the cell in the middle of a rectangle, and its value."""
     grid = release.grid
     column, row = int(lines[0] + lines[2]) // 2, int(lines[1] + lines[3]) // 2

@@ -162,7 +162,7 @@ def test_what_was_reported_is_recorded_even_after_kill_9(where: str, context: Fo
             each.join()
             assert each.exitcode == -signal.SIGKILL
         ledger = Ledger.open(where)
-        ledger.saved(min(ids))  # waits while the server still commits what the killed processes requested
+        ledger.delivered(min(ids))  # waits while the server still commits what the killed processes requested
         recorded = {publication.id for each in ledger.history() for publication in each.publications}
         assert ids <= recorded
         assert len(recorded - ids) <= 4 * (turn + 1)  # charged, but not yet reported

@@ -86,7 +86,7 @@ def test_no_connection_stays_open(postgresql_url: str) -> None:
     ledger = Ledger.open(postgresql_url)
     for _ in range(3):
         with pytest.raises(InputError):
-            ledger.saved("nothing")
+            ledger.delivered("nothing")
     rest = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
     deadline = time.monotonic() + 60
     while run_sql(postgresql_url, rest) != [(0,)]:  # the server takes a moment to notice

@@ -16,7 +16,7 @@ def test_everything_is_recorded(where: str, ledger: Ledger) -> None:
     ledger.register("porto", "2.5", "person")
     first = ledger.spend("porto", 0.5, Unit.person(10), "flux", "256 x 256")
     second = ledger.spend("porto", "1/3", Unit.person(3), "privtree", "8 x 8", total=2.5)
-    ledger.saved(second.id)
+    ledger.delivered(second.id)
     ledger.set_total("porto", 3)
     assert (second.epsilon, second.total, second.left) == (Fraction(1, 3), Fraction(5, 2), Fraction(5, 3))
     (porto,) = Ledger.open(where).history()
@@ -29,8 +29,15 @@ def test_everything_is_recorded(where: str, ledger: Ledger) -> None:
         (Unit.person(3), "privtree", "8 x 8"),
     ]
     unsaved, saved = porto.publications
-    assert unsaved.release is None
-    times = [porto.registered, porto.totals[0].when, unsaved.when, saved.when, str(saved.release), porto.totals[1].when]
+    assert unsaved.delivered is None
+    times = [
+        porto.registered,
+        porto.totals[0].when,
+        unsaved.when,
+        saved.when,
+        str(saved.delivered),
+        porto.totals[1].when,
+    ]
     assert times == sorted(times)
     assert all(time.endswith("+00:00") for time in times)
     assert run_sql(where, "SELECT epsilon FROM dqam_publications ORDER BY number") == [("1/2",), ("1/3",)]
@@ -38,13 +45,13 @@ def test_everything_is_recorded(where: str, ledger: Ledger) -> None:
 
 def test_a_release_is_saved_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     spent = spend(ledger, "porto", 1)
-    ledger.saved(spent.id)
-    when = account(ledger, "porto").publications[0].release
+    ledger.delivered(spent.id)
+    when = account(ledger, "porto").publications[0].delivered
     monkeypatch.setattr("dqam.privacy.ledger.rows.now", lambda: "later")
-    ledger.saved(spent.id)
-    assert account(ledger, "porto").publications[0].release == when
+    ledger.delivered(spent.id)
+    assert account(ledger, "porto").publications[0].delivered == when
     with pytest.raises(InputError, match="has no publication 'nothing'"):
-        ledger.saved("nothing")
+        ledger.delivered("nothing")
 
 
 def test_ten_tenths_are_one_and_the_eleventh_is_refused(ledger: Ledger) -> None:
@@ -98,9 +105,9 @@ def test_what_ended_early_is_settled_once(where: str, ledger: Ledger) -> None:
         with pytest.raises(InputError, match=f"{spent.id} was already settled, at 0.05"):
             ledger.settle(spent.id, used)
     with pytest.raises(InputError, match="ended early, so it has no release"):
-        ledger.saved(spent.id)
+        ledger.delivered(spent.id)
     (one,) = account(Ledger.open(where), "taxis").publications
-    assert (one.epsilon, one.settled, one.cost, one.release) == (1, Fraction(1, 20), Fraction(1, 20), None)
+    assert (one.epsilon, one.settled, one.cost, one.delivered) == (1, Fraction(1, 20), Fraction(1, 20), None)
     assert account(ledger, "taxis").left == Fraction(39, 20)
     with pytest.raises(BudgetError):
         spend(ledger, "taxis", 2)
@@ -109,9 +116,9 @@ def test_what_ended_early_is_settled_once(where: str, ledger: Ledger) -> None:
 
 def test_what_cannot_be_settled(ledger: Ledger) -> None:
     spent, saved = spend(ledger, "taxis", 1, 2), spend(ledger, "taxis", 1)
-    ledger.saved(saved.id)
+    ledger.delivered(saved.id)
     for id, used, words in (
-        (saved.id, "0.5", "was saved, so all of its epsilon 1 is spent"),
+        (saved.id, "0.5", "was delivered, so all of its epsilon 1 is spent"),
         (spent.id, "1.5", "was charged epsilon 1 and cannot have used 1.5"),
         (spent.id, "0", "above 0"),
         (spent.id, "-1", "above 0"),

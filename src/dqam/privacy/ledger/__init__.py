@@ -5,7 +5,7 @@ What is charged when:
 1. `Ledger.check` and `Ledger.check_same` charge nothing. They refuse early what `Ledger.spend` would refuse later.
 2. `Ledger.spend` charges the whole epsilon of a publication, or refuses. The charge is one transaction, and it is on
    disk before the method returns. Noise may be drawn only after that.
-3. `Ledger.saved` records that the release was written. The charge stays as it is.
+3. `Ledger.delivered` records that the release was handed over: saved, or returned. The charge stays as it is.
 4. `Ledger.settle` records that a publication ended early, without a release. What it had not used is given back.
 
 If the program fails or is killed between 2 and the end, the whole epsilon stays charged. The epsilons of a data set's
@@ -22,6 +22,4 @@ from dqam.privacy.ledger.accounts import Account, Charge, Publication, Total
 from dqam.privacy.ledger.ledger import Ledger
 from dqam.privacy.ledger.same_trips import SameTripsError
 
-Spent = Charge  # its former name
-
-__all__ = ["Account", "Charge", "Ledger", "Publication", "SameTripsError", "Spent", "Total"]
+__all__ = ["Account", "Charge", "Ledger", "Publication", "SameTripsError", "Total"]

@@ -23,10 +23,10 @@ class Total:
 class Publication:
     """One publication that was charged.
 
-    epsilon  what was charged before noise was drawn
-    when     the time of the charge
-    release  the time when the release was saved, if it was
-    settled  the final cost, at most epsilon, if the publication ended early
+    epsilon    what was charged before noise was drawn
+    when       the time of the charge
+    delivered  the time when the release was handed over, if it was
+    settled    the final cost, at most epsilon, if the publication ended early
     """
 
     id: str
@@ -35,7 +35,7 @@ class Publication:
     mechanism: str
     grid: str
     when: str
-    release: str | None
+    delivered: str | None
     settled: Fraction | None = None
 
     @property
@@ -61,7 +61,7 @@ class Account:
 
     @property
     def spent(self) -> Fraction:
-        """What all publications cost together, whether they were saved or not."""
+        """What all publications cost together, whether they were delivered or not."""
         return sum((publication.cost for publication in self.publications), Fraction(0))
 
     @property
@@ -78,7 +78,7 @@ class Account:
 class Charge:
     """What `Ledger.spend` charged.
 
-    id            of the publication, for `Ledger.saved` and `Ledger.settle`
+    id            of the publication, for `Ledger.delivered` and `Ledger.settle`
     left          what is left of the total after this charge
     new_ledger    whether the ledger had no data set before
     new_data_set  whether this is the first publication under this name

@@ -148,27 +148,27 @@ class Ledger:
                 save_sketch(connection, name, sketch)
         return charge
 
-    def saved(self, id: str) -> None:
-        """Record that the release was saved; the time of the first call counts."""
+    def delivered(self, id: str) -> None:
+        """Record that the release was handed over; the time of the first call counts."""
         with self._database.transaction() as connection:
             publication = self._publication(connection, id)
             if publication.settled is not None:
                 raise InputError(f"Publication {id} ended early, so it has no release; publish again.")
-            if publication.release is None:
-                rows.mark_saved(connection, id)
+            if publication.delivered is None:
+                rows.mark_delivered(connection, id)
 
     def settle(self, id: str, spent: Fraction) -> None:
         """Record that a publication ended early, without a release, after it had used only `spent` of its charge.
 
         The rest can be spent again. Both numbers stay on record. Settling is final: it happens at most once, and never
-        after the release was saved. Without it, for example after a crash, the whole charge stays spent.
+        after the release was delivered. Without it, for example after a crash, the whole charge stays spent.
         """
         spent = exact_epsilon(spent)
         with self._database.transaction() as connection:
             publication = self._publication(connection, id)
-            if publication.release is not None:
+            if publication.delivered is not None:
                 raise InputError(
-                    f"Publication {id} was saved, so all of its epsilon {spell(publication.epsilon)} is spent."
+                    f"Publication {id} was delivered, so all of its epsilon {spell(publication.epsilon)} is spent."
                 )
             if publication.settled is not None:
                 raise InputError(f"Publication {id} was already settled, at {spell(publication.settled)}.")

@@ -100,8 +100,8 @@ def add_publication(connection: Connection, charge: Charge, unit: Unit, mechanis
     )
 
 
-def mark_saved(connection: Connection, id: str) -> None:
-    """Record that the release was saved now."""
+def mark_delivered(connection: Connection, id: str) -> None:
+    """Record that the release is handed over now."""
     connection.execute(update(PUBLICATIONS).where(PUBLICATIONS.c.id == id).values(release=now()))
 
 

@@ -56,7 +56,7 @@ PUBLICATIONS = Table(
     Column("mechanism", Text, nullable=False),
     Column("grid", Text, nullable=False),
     Column("noted", Text, nullable=False),
-    Column("release", Text),  # when the release was saved
+    Column("release", Text),  # when the release was handed over
     Column("settled", Text),  # the final cost, if the publication ended early
 )
 SKETCHES = Table(  # publications of the same trips under one name share a row
