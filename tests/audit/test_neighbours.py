@@ -1,4 +1,4 @@
-"""Files that differ in one trip or person cannot be told apart by more than is charged; and planted faults show."""
+"""Files that differ in one trip or person cannot be told apart by more than was charged, and planted faults show."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,8 +8,17 @@ import pytest
 
 from dqam import sources
 from dqam.audit import neighbours
-from dqam.audit.hostile import FORMATS, STAR, Row, star
-from dqam.audit.neighbours import QUESTIONS, Count, Pair, Prompted, exceeded, run_pairs, told
+from dqam.audit.formats import FORMATS, Row
+from dqam.audit.hostile import NEIGHBOURS, random_neighbourhood
+from dqam.audit.neighbours import (
+    QUESTIONS,
+    FilePair,
+    PairResults,
+    ScriptedCurator,
+    difference,
+    exceeded,
+    run_pairs,
+)
 from dqam.engines import spark as engine
 from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.contribution import ContributionBound
@@ -23,17 +32,17 @@ from tests.commands import run
 CASES = [(name, by) for name, form in FORMATS.items() for by in form.engines if by != "spark"]
 
 
-def pairs_of(name: str, engine: str, stars: int, seed: int = 0) -> list[Count]:
-    """What became of so many stars, of one unit after the other."""
-    return list(run_pairs(stars * STAR, seed, [engine], [name]).values())
+def compared(name: str, engine: str, neighbourhoods: int, seed: int = 0) -> list[PairResults]:
+    """The results for some neighbourhoods, of one unit after the other."""
+    return list(run_pairs(neighbourhoods * NEIGHBOURS, seed, [engine], [name]).values())
 
 
-def assert_alike(counts: list[Count]) -> None:
-    """Nothing shows, nothing is refused, and most of it is about something."""
-    for what, pair in (found for count in counts for found in count.violations):
+def assert_alike(results: list[PairResults]) -> None:
+    """No pair is told apart, none is rejected, and in more than a quarter some exact vector changes."""
+    for what, pair in (violation for result in results for violation in result.violations):
         pytest.fail(f"{what}\n{pair.smallest(what)}")
-    assert sum(count.refused for count in counts) == 0
-    assert sum(count.moved for count in counts) > sum(count.pairs for count in counts) / 4
+    assert sum(result.rejected for result in results) == 0
+    assert sum(result.changed for result in results) > sum(result.pairs for result in results) / 4
 
 
 def test_every_question_is_asked() -> None:
@@ -42,7 +51,7 @@ def test_every_question_is_asked() -> None:
 
 @pytest.mark.parametrize(("name", "by"), CASES)
 def test_no_unit_shows(name: str, by: str) -> None:
-    assert_alike(pairs_of(name, by, len(FORMATS[name].units) if by == "local" else 2))
+    assert_alike(compared(name, by, len(FORMATS[name].units) if by == "local" else 2))
 
 
 @pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.by_point or form.csv])
@@ -50,12 +59,12 @@ def test_no_unit_shows_in_files_that_are_read_in_pieces(name: str, monkeypatch: 
     monkeypatch.setattr(tables, "BLOCK", 700)  # bytes of CSV that are read at a time
     monkeypatch.setattr(tables, "_BIG_ROW_GROUP", 0)  # bytes of Parquet that are
     monkeypatch.setattr(points, "_IN_MEMORY", 20)  # points that are sorted in memory
-    assert_alike(pairs_of(name, "local", 1, seed=1))
+    assert_alike(compared(name, "local", 1, seed=1))
 
 
 @pytest.fixture
 def small_parts(spark: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session of Spark, which divides a few points into parts, and is asked no more than three times."""
+    """A session of Spark that divides even a few points into parts, and is asked one question less."""
     monkeypatch.setattr(engine, "LEAST", 8)
     monkeypatch.setattr(engine, "SPREAD", 2)
     monkeypatch.setattr(neighbours, "QUESTIONS", QUESTIONS[:-1])
@@ -72,9 +81,9 @@ def small_parts(spark: object, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @pytest.mark.usefixtures("small_parts")
 def test_no_unit_shows_on_a_cluster(name: str, unit: Unit) -> None:
-    count = Count()
-    count.compare(star(np.random.default_rng(1), name, unit, size=4), "spark")
-    assert_alike([count])
+    results = PairResults()
+    results.compare(random_neighbourhood(np.random.default_rng(1), name, unit, size=4), "spark")
+    assert_alike([results])
 
 
 # Planted faults
@@ -83,14 +92,14 @@ Fault = Callable[[pytest.MonkeyPatch], None]
 
 
 def what_shows(name: str, by: str = "local") -> Iterator[str]:
-    """What tells pairs of some stars apart; no more are made than are asked for."""
+    """What tells pairs of some neighbourhoods apart; one is made after the other, while the caller wants more."""
     for seed in range(12):
-        for count in pairs_of(name, by, 1, seed):
-            yield from (what for what, _ in count.violations)
+        for results in compared(name, by, 1, seed):
+            yield from (what for what, _ in results.violations)
 
 
 def a_row_is_a_trip(patch: pytest.MonkeyPatch) -> None:
-    """As the polyline reader had it, whatever the id."""
+    """Every row is a trip, whatever its id."""
     patch.setattr(sources, "joined", lambda trips, again, intake: trips)
 
 
@@ -124,7 +133,7 @@ def persons_are_merged(patch: pytest.MonkeyPatch) -> None:
 
 
 def too_little_is_charged(patch: pytest.MonkeyPatch) -> None:
-    """By one, whatever is asked."""
+    """Too little by one, whatever is asked."""
     charge = Curator._charge
 
     def less(self: Curator, question: str, name: str, sensitivity: int, *rest: Any) -> Any:
@@ -136,16 +145,16 @@ def too_little_is_charged(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("fault", "name", "shows"),
     [
-        (a_row_is_a_trip, "polylines, CSV", "TripCount moved"),
-        (a_row_is_a_trip, "lines, GeoParquet, plain id", "TripCount moved"),
-        (a_row_is_a_trip, "Trips", "TripCount moved"),
-        (first_row_decides, "points, CSV", " moved"),
-        (first_row_decides, "points, Parquet, scattered", " moved"),
-        (a_bad_row_vetoes, "points, Parquet, text ids", "refused only with"),
-        (a_bad_row_vetoes, "lines, CSV", "refused only with"),
-        (no_cap_on_shadows, "points, Arrow", "ShadowSums moved"),
-        (all_trips_of_a_person, "points, pandas", "TripCount moved"),
-        (persons_are_merged, "points, Parquet, scattered", " moved"),
+        (a_row_is_a_trip, "polylines, CSV", "TripCount changed"),
+        (a_row_is_a_trip, "lines, GeoParquet, plain id", "TripCount changed"),
+        (a_row_is_a_trip, "Trips", "TripCount changed"),
+        (first_row_decides, "points, CSV", " changed"),
+        (first_row_decides, "points, Parquet, scattered", " changed"),
+        (a_bad_row_vetoes, "points, Parquet, text ids", "rejected only with"),
+        (a_bad_row_vetoes, "lines, CSV", "rejected only with"),
+        (no_cap_on_shadows, "points, Arrow", "ShadowSums changed"),
+        (all_trips_of_a_person, "points, pandas", "TripCount changed"),
+        (persons_are_merged, "points, Parquet, scattered", " changed"),
     ],
 )
 def test_a_fault_shows(fault: Fault, name: str, shows: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,30 +164,31 @@ def test_a_fault_shows(fault: Fault, name: str, shows: str, monkeypatch: pytest.
 
 @pytest.mark.usefixtures("small_parts")
 def test_ids_that_are_taken_for_others_on_a_cluster_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As white space around them may send their rows to another part."""
+    """White space around ids sends their rows to another part, if it is not removed."""
     monkeypatch.setattr(engine, "SPACES", "x")
-    assert any("TripCount moved" in what for what in what_shows("points, Parquet, text ids", "spark"))
+    assert any("TripCount changed" in what for what in what_shows("points, Parquet, text ids", "spark"))
 
 
 def test_every_sensitivity_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that one which is too small by one shows; but for uniformity costs, where more rounding is paid for than there
-    can be."""
+    """A sensitivity that is too small by one shows; except that of uniformity costs, which includes more rounding than
+    can occur."""
     too_little_is_charged(monkeypatch)
     hidden = {i for i, question in enumerate(QUESTIONS) if type(question) is not UniformityCosts}
     for seed in range(40):
-        some = star(np.random.default_rng(seed), "points, Arrow", Unit.trip())
-        first, *others = (Pair(some, [], "local").run(rows) for rows in (some.base, *map(rows_of, some.files)))
-        assert isinstance(first, Prompted)
+        files = random_neighbourhood(np.random.default_rng(seed), "points, Arrow", Unit.trip())
+        pair = FilePair(files, [], "local")
+        first, *others = (pair.run(rows) for rows in (files.base, *map(rows_of, files.neighbours)))
+        assert isinstance(first, ScriptedCurator)
         for second in others:
-            assert isinstance(second, Prompted)
+            assert isinstance(second, ScriptedCurator)
             hidden -= exceeded(first, second).keys()
         if not hidden:
             return
     pytest.fail(f"Sensitivities that are never reached: {[QUESTIONS[i] for i in hidden]}")
 
 
-def rows_of(file: list[tuple[bool, Row]]) -> list[Row]:
-    return [row for _, row in file]
+def rows_of(neighbour: list[tuple[bool, Row]]) -> list[Row]:
+    return [row for _, row in neighbour]
 
 
 def test_questions_that_the_data_decide_show() -> None:
@@ -187,20 +197,20 @@ def test_questions_that_the_data_decide_show() -> None:
             for _ in range(int(curator._records.trips()[0])):
                 curator.measure(TripCount(), budget, 1)
 
-    found = Count()
-    found.compare(star(np.random.default_rng(3), "Trips", FORMATS["Trips"].units[0]), "local", Peeking())  # type: ignore[arg-type]
-    assert {what for what, _ in found.violations} == {"different questions are asked"}
+    results, files = PairResults(), random_neighbourhood(np.random.default_rng(3), "Trips", Unit.trip())
+    results.compare(files, "local", Peeking())  # type: ignore[arg-type]
+    assert {what for what, _ in results.violations} == {"different questions are asked"}
 
 
 def test_a_violation_is_shown_with_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     a_row_is_a_trip(monkeypatch)
-    counts = (count for seed in range(12) for count in pairs_of("polylines, CSV", "local", 1, seed))
-    what, pair = next(found for count in counts for found in count.violations)
+    results = (result for seed in range(12) for result in compared("polylines, CSV", "local", 1, seed))
+    what, pair = next(violation for result in results for violation in result.violations)
     smallest = pair.smallest(what)
     assert len(smallest.rows) <= 3
-    assert smallest.told().startswith(what.split()[0])
+    assert smallest.difference().startswith(what.split()[0])
     assert str(smallest).startswith("polylines, CSV, local")
-    assert told(ValueError(), ValueError()) == ""
+    assert difference(ValueError(), ValueError()) == ""
 
 
 def test_the_command_counts_pairs(monkeypatch: pytest.MonkeyPatch) -> None:

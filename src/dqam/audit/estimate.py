@@ -1,13 +1,14 @@
-"""Is a mechanism as private as it says? Run it many times on neighbouring data and measure how much it tells.
+"""Is a mechanism as private as it claims? Run it many times on neighbouring data, and bound its epsilon from below.
 
 An eps-private mechanism gives every event at most exp(eps) times the probability on one data set that it has on its
-neighbour. On half of the runs the audit looks for the event that tells most; on the other half it bounds its two
-probabilities (Clopper and Pearson). The result is a lower bound on eps that holds with the confidence asked for: far
-below the claim it proves nothing, above the claim it proves a fault.
+neighbour. On half of the runs the audit looks for the event that tells the two apart best; on the other half it bounds
+the two probabilities of this event (Clopper and Pearson). The result is a lower bound on eps that holds at the given
+confidence level. A bound above the claim proves a fault; a bound below it proves nothing.
 
 A mechanism is any callable `f(trips, rng) -> outcome`. An outcome is a number, an array, a `Partition`, a string or a
-tuple, or a dict of these: structure is an event like any other. A `Sampler` knows both data sets of a pair and can add
-the log-likelihood ratio of its answers: if the distribution of the noise is known, no other number tells more.
+tuple, or a dict of these; its structure can reveal data as well as its numbers can. A `Sampler` knows both data sets of
+a pair and can add the log-likelihood ratio of its answers: if the distribution of the noise is known, no other number
+reveals more.
 """
 
 from __future__ import annotations
@@ -15,52 +16,55 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from dqam.audit.pairs import ADVERSARIAL_PAIRS, Pair, Pairs
 from dqam.errors import InputError
 from dqam.geometry.arrays import Floats, Integers
-from dqam.geometry.grid import Grid
 from dqam.geometry.regions import Partition
 from dqam.geometry.trips import Trips
-from dqam.geometry.walks import Walks, walk
 
-Mechanism = Callable[[Trips, np.random.Generator], Any]
+MechanismFunction = Callable[[Trips, np.random.Generator], Any]
 
-GRID = Grid((0.0, 0.0, 8.0, 8.0), 8, 8)  # a cell is one unit
-THRESHOLDS = 64  # values of a number that are tried as thresholds
-CANDIDATES = 30  # to choose an event the allowed error is divided by this, because many events are tried
-WIDEST = 256  # numbers of an array that are looked at one by one
+THRESHOLDS = 64  # at most so many values of a number are tried as thresholds
+CANDIDATES = 30  # alpha is divided by this when an event is chosen, because many events are tried
+WIDEST = 256  # at most so many numbers of an array are looked at one by one
 
 
 @runtime_checkable
 class Sampler(Protocol):
-    """A mechanism that draws its own runs, and may use both data sets of the pair to say how telling each run is."""
+    """A mechanism that draws its own runs, and may use both data sets of the pair to say how much each run reveals."""
 
     def draw(
-        self, pair: tuple[Trips, Trips], side: int, runs: int, rng: np.random.Generator, step: Callable[[int], None]
+        self, pair: Pair, side: int, runs: int, rng: np.random.Generator, step: Callable[[int], None]
     ) -> list[Any] | dict[str, NDArray[Any]]:
         """Outcomes on `pair[side]`: a list, or arrays with one row per run. Calls `step` with the runs done."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The most telling event for one pair of neighbours."""
+    """The event that tells one pair of neighbours apart best.
+
+    high, low  how often it happened on the data set on which it is more likely, and on the other; counted on the runs
+               that it was not chosen on
+    epsilon    the lower bound
+    """
 
     pair: str
     event: str
-    high: float  # how often it was seen where it is likelier, on the runs that it was not chosen on
-    low: float  # and on the neighbour
-    epsilon: float  # the lower bound
+    high: float
+    low: float
+    epsilon: float
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found: one finding for each pair of neighbours."""
+    """The result of an audit: one finding for each pair of neighbours."""
 
     findings: tuple[Finding, ...]
     runs: int
@@ -68,48 +72,24 @@ class Audit:
 
     @property
     def epsilon(self) -> float:
-        """A lower bound on the eps of the mechanism, at the given confidence for all findings together."""
+        """A lower bound on the epsilon of the mechanism; the confidence level is for all pairs together."""
         return max(finding.epsilon for finding in self.findings)
 
 
-def neighbours() -> dict[str, tuple[Trips, Trips]]:
-    """Pairs of data sets on `GRID` that differ in one trip, chosen to hurt."""
-    rng = np.random.default_rng(7)
-    few = [[tuple(rng.uniform(0, 8, 2)) for _ in range(rng.integers(1, 6))] for _ in range(12)]
-    crowd = [[(2.5, 2.5)] for _ in range(12)]
-    snake = [
-        (column + 0.5, row + 0.5) for row in range(8) for column in (range(8) if row % 2 == 0 else range(7, -1, -1))
-    ]
-    added = {
-        "longest walk": snake,
-        "one cell": [(2.5, 2.5)],
-        "zig-zag": [(3.5 + (i + 1) // 2 % 2, 0.25 + i // 2 * 0.5) for i in range(31)],
-        "on corners": [(float(i), float(i)) for i in range(1, 8)],
-        "to and fro": [(3.5 + i % 2, 0.5) for i in range(7)],
-        "out and back": [(0.5, 3.5), (-1.0, 3.5), (-1.0, 4.5), (7.5, 4.5), (9.0, 4.5), (9.0, 0.5), (6.5, 0.5)],
-    }
-    pairs = {}
-    for base_name, base in (("no trips", []), ("few trips", few), ("a crowd in one cell", crowd)):
-        for name, trip in added.items():
-            pairs[f"{base_name} + {name}"] = Trips.from_lists(base), Trips.from_lists([*base, trip])
-    return pairs
-
-
 def audit(
-    mechanism: Mechanism | Sampler,
-    pairs: Mapping[str, tuple[Trips, Trips]] | None = None,
+    mechanism: MechanismFunction | Sampler,
+    pairs: Pairs = ADVERSARIAL_PAIRS,
     runs: int = 10_000,
     confidence: float = 0.95,
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> Audit:
-    """Lower bounds on the eps of `mechanism`, one for each pair of neighbouring data sets, `runs` runs on each side."""
+    """Bound the epsilon of `mechanism` from below on each pair of data sets, by `runs` runs on each side."""
     if runs < 100:
         raise InputError(f"An audit needs at least 100 runs; got {runs}.")
     if not 0 < confidence < 1:
-        raise InputError(f"Confidence is between 0 and 1, such as 0.95; got {confidence}.")
-    pairs = neighbours() if pairs is None else pairs
-    doubt = (1 - confidence) / len(pairs)
+        raise InputError(f"Confidence must be between 0 and 1, such as 0.95; got {confidence}.")
+    alpha = (1 - confidence) / len(pairs)
     rng = np.random.default_rng(seed)
     findings = []
     for done, (name, pair) in enumerate(pairs.items()):
@@ -124,12 +104,12 @@ def audit(
                 sides.append(mechanism.draw(pair, side, runs, rng, step))
             else:
                 sides.append(repeat(partial(mechanism, trips, rng), runs, step))
-        findings.append(_finding(name, *_columns(*sides), runs, doubt))
+        findings.append(_finding(name, *_columns(*sides), runs, alpha))
     return Audit(tuple(findings), runs, confidence)
 
 
 def repeat(run: Callable[[], Any], runs: int, step: Callable[[int], None]) -> list[Any]:
-    """The outcomes of `runs` runs; a failure is an outcome too, and may tell something."""
+    """The outcomes of `runs` runs; an exception is an outcome too, because it may reveal something."""
     outcomes = []
     for done in range(runs):
         try:
@@ -140,12 +120,12 @@ def repeat(run: Callable[[], Any], runs: int, step: Callable[[int], None]) -> li
     return outcomes
 
 
-def _finding(pair: str, numbers: dict[str, Floats], labels: dict[str, Integers], runs: int, doubt: float) -> Finding:
+def _finding(pair: str, numbers: dict[str, Floats], labels: dict[str, Integers], runs: int, alpha: float) -> Finding:
     """Choose an event on the first half of the runs of each side, and bound it on the second.
 
-    The event is that a number is at least, or at most, a threshold. Labels become numbers by how much likelier each is
-    on one side than on the other. Whatever must be learned is learned on the first quarter, and its thresholds are
-    chosen on the next.
+    The event is that a number is at least, or at most, a threshold. Labels become numbers by how much more likely each
+    is on one side than on the other. This is estimated on the first quarter of the runs, and the threshold is chosen on
+    the second.
     """
     half, quarter = runs // 2, runs // 4
     first_quarter = slice(0, quarter), slice(runs, runs + quarter)
@@ -154,9 +134,9 @@ def _finding(pair: str, numbers: dict[str, Floats], labels: dict[str, Integers],
         tried.append(("likelihood", _likelihood(np.stack(list(numbers.values()), axis=1), *first_quarter), quarter))
     for name, codes in labels.items():
         kinds = codes.max() + 1
-        if kinds <= half:  # if nearly all labels differ, thresholds tell more
+        if kinds <= half:  # if nearly all labels differ, thresholds reveal more
             on_one, on_other = (np.bincount(codes[side], minlength=kinds) + 0.5 for side in first_quarter)
-            tried.append((f"how telling is {name}", np.log(on_other / on_one)[codes], quarter))
+            tried.append((f"log-odds of {name}", np.log(on_other / on_one)[codes], quarter))
     best, event, happened, reverse = -math.inf, "", np.zeros(2 * runs, bool), False
     for name, values, start in tried:
         first, second = np.sort(values[start:half]), np.sort(values[runs + start : runs + half])
@@ -170,7 +150,7 @@ def _finding(pair: str, numbers: dict[str, Floats], labels: dict[str, Integers],
         ):
             for flipped in (False, True):
                 hits, misses = counts if flipped else counts[::-1]
-                bounds = _lower_bound(hits, misses, half - start, doubt / CANDIDATES)
+                bounds = _lower_bound(hits, misses, half - start, alpha / CANDIDATES)
                 found = int(np.argmax(bounds))
                 if bounds[found] > best:
                     best, event, reverse = float(bounds[found]), f"{name} {sign} {thresholds[found]:.6g}", flipped
@@ -179,15 +159,15 @@ def _finding(pair: str, numbers: dict[str, Floats], labels: dict[str, Integers],
     hits, misses = happened[runs + half :].sum(), happened[half:runs].sum()
     if reverse:
         hits, misses = misses, hits
-    bound = max(0.0, float(_lower_bound(hits, misses, rest, doubt)))
+    bound = max(0.0, float(_lower_bound(hits, misses, rest, alpha)))
     return Finding(pair, event, float(hits / rest), float(misses / rest), bound)
 
 
-def _lower_bound(hits: Any, misses: Any, runs: int, doubt: float) -> Any:
-    """ln(lowest likely p of the first / highest likely p of the second), wrong with a chance of at most `doubt`."""
+def _lower_bound(hits: Any, misses: Any, runs: int, alpha: float) -> Any:
+    """ln(lower end for p of the first / upper end for p of the second), wrong with probability at most `alpha`."""
     hits, misses = np.asarray(hits, np.float64), np.asarray(misses, np.float64)
-    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), runs - hits + 1, doubt / 2), 0)
-    high = np.where(misses < runs, betaincinv(misses + 1, np.maximum(runs - misses, 1), 1 - doubt / 2), 1)
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), runs - hits + 1, alpha / 2), 0)
+    high = np.where(misses < runs, betaincinv(misses + 1, np.maximum(runs - misses, 1), 1 - alpha / 2), 1)
     with np.errstate(divide="ignore"):
         return np.log(low / high)
 
@@ -206,8 +186,8 @@ def _columns(one: Any, other: Any) -> tuple[dict[str, Floats], dict[str, Integer
         values = [row.get(name) for row in rows]
         if all(isinstance(value, int | float) for value in values):
             numbers[name] = np.array(values, np.float64)
-        known: dict[Any, int] = {}
-        labels[name] = np.array([known.setdefault(value, len(known)) for value in values])
+        codes: dict[Any, int] = {}
+        labels[name] = np.array([codes.setdefault(value, len(codes)) for value in values])
     return numbers, labels
 
 
@@ -224,7 +204,7 @@ def _parts(name: str, outcome: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(outcome, np.ndarray):
         flat = outcome.ravel().astype(np.float64)
         yield f"{name}shape", outcome.shape
-        yield f"{name}not numbers", float(np.isnan(flat).sum())
+        yield f"{name}count of NaN", float(np.isnan(flat).sum())
         flat = np.nan_to_num(flat)
         yield f"{name}sum", float(flat.sum())
         if outcome.dtype.kind in "iu" and outcome.size:
@@ -236,7 +216,7 @@ def _parts(name: str, outcome: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(outcome, int | float | np.number):
         yield from _parts(name, np.array([outcome]))
     else:
-        raise InputError(f"An outcome cannot be a {type(outcome).__name__}; give numbers, arrays, strings or tuples.")
+        raise InputError(f"An outcome cannot be a {type(outcome).__name__}; return numbers, arrays, strings or tuples.")
 
 
 def _likelihood(numbers: Floats, one: slice, other: slice) -> Floats:
@@ -244,9 +224,3 @@ def _likelihood(numbers: Floats, one: slice, other: slice) -> Floats:
     center, shifted = np.median(numbers[one], axis=0), np.median(numbers[other], axis=0)
     spread = np.maximum(np.abs(numbers[one] - center).mean(axis=0), 1e-9)
     return ((np.abs(numbers - center) - np.abs(numbers - shifted)) / spread).sum(axis=1)
-
-
-@lru_cache(maxsize=256)
-def laid(trips: Trips, grid: Grid = GRID) -> Walks:
-    """The walks of trips, laid once for all runs."""
-    return walk(trips, grid)

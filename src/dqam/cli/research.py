@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from dataclasses import replace
+from inspect import cleandoc
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
@@ -20,21 +21,23 @@ from dqam.runtime.threads import cores
 from dqam.values.guarantee import parse_epsilon
 
 if TYPE_CHECKING:
-    from dqam.audit.cases import Audited
+    from dqam.audit.cases import AuditCase
 
 
 @click.command()
-@click.option("--output", "-o", type=PATH, required=True, help="The folder for results, figures and page.")
+@click.option("--output", "-o", type=PATH, required=True, help="Folder for the results, the figures and the page.")
 @click.option(
-    "--quick", is_flag=True, help="Fewer trips, query sets, resolutions and runs: minutes instead of a night."
+    "--quick",
+    is_flag=True,
+    help="Fewer trips, query sets, resolutions and runs, to finish in minutes instead of a night.",
 )
-@click.option("--only", multiple=True, metavar="FIGURE", help="Run for this figure alone. Repeatable.")
-@click.option("--data", type=PATH, help="Folder with the Porto and Melbourne files.")
-@click.option("--runs", type=click.IntRange(1, 1000), help="Runs a point; 5, or 3 with --quick, if not given.")
-@seed_option("Of trips, queries and noise.")
+@click.option("--only", multiple=True, metavar="FIGURE", help="Run only what this figure needs. Repeatable.")
 @click.option(
-    "--processes", type=click.IntRange(min=1), help="How many at once; as many as there are processors if not given."
+    "--data", type=PATH, help="Folder with the Porto and Melbourne files (see below). Default: a made-up city."
 )
+@click.option("--runs", type=click.IntRange(1, 1000), help="Runs for each point. Default: 5, or 3 with --quick.")
+@seed_option("Seed of the trips, queries and noise.")
+@click.option("--processes", type=click.IntRange(min=1), help="Number of processes. Default: the number of processors.")
 def reproduce(
     output: Path,
     quick: bool,
@@ -44,20 +47,27 @@ def reproduce(
     seed: int,
     processes: int | None,
 ) -> None:
-    """Run the experiments of the paper again: figures, tables and one page that explains them.
+    """Reproduce the experiments of the paper: figures, tables and a page that explains them.
 
-    Every mechanism is held against distinct trips, and the paper's own forms against the paper's own measure. What
-    is done is kept in the folder: the same command goes on where it was stopped, and draws again when all is done.
-    Everything is made with seeded noise and is NOT PRIVATE.
+    Every mechanism is compared with exact counts of distinct trips, and the mechanisms as printed in the paper are also
+    measured in the paper's own way. Finished runs are kept in the output folder: if a run is interrupted, repeat the
+    command to continue. All noise is seeded, so the results are NOT PRIVATE.
 
     \b
-      dqam reproduce --quick -o results                      a made-up city, a few minutes
-      dqam reproduce --data ../shared/data -o results-full   Porto and Melbourne up to 1,000,000 trips, a night
+      dqam reproduce --quick -o results              a made-up city, a few minutes
+      dqam reproduce --data FOLDER -o results-full   Porto and Melbourne, up to 1,000,000 trips, a night
       dqam reproduce --quick --only size --only kld -o results
 
-    \b
     FIGURE is size, deviation, queries, resolution, kld, time or claims.
-    --data wants porto_sample.csv.gz, porto_roads.csv.gz, melbourne_nodes.csv.gz and melbourne_edges.csv.gz.
+
+    \b
+    The folder for --data must contain four CSV files, compressed with gzip:
+      porto_sample.csv.gz     taxi trips in Porto, with the columns of the ECML/PKDD 2015 challenge
+                              (TRIP_ID, TAXI_ID, TIMESTAMP, POLYLINE, ...), from Kaggle or UCI
+      porto_roads.csv.gz      roads of Porto from OpenStreetMap, with a column "coordinates":
+                              [[lon, lat], ...]
+      melbourne_nodes.csv.gz  nodes of the MATSim scenario of Melbourne: id, lon, lat, ...
+      melbourne_edges.csv.gz  its directed links: from, to, length_m, freespeed_mps, ...
     """
     from dqam.experiments.plan import Settings
     from dqam.experiments.reproduce import StoppedError
@@ -79,11 +89,14 @@ def reproduce(
 @click.command("mechanisms")
 @json_option
 def show_mechanisms(as_json: bool) -> None:
-    """List the mechanisms that turn trips into a histogram, and what each of them knows.
+    """List the mechanisms that turn trips into a histogram, and what each of them uses.
 
-    Aware of data: it looks where trips are; of queries: it looks where they are, or fits their mean answer.
-    Consistent: no edge of its histogram is above a face beside it. Publishable: its privacy has a proof; forms "as
-    printed" in the paper have none, and are there to reproduce its figures (dqam reproduce).
+    \b
+    Aware of data      it adapts to where the trips are
+    Aware of queries   it adapts to where the queries are, or fits their average answer
+    Consistent         no edge of its histogram is above a face beside it, or all answers are monotone
+    Publishable        its privacy is proven; the forms as printed in the paper are not private, and
+                       exist only to reproduce its figures (dqam reproduce)
     """
     from dqam.mechanisms import MECHANISMS
 
@@ -102,31 +115,42 @@ def show_mechanisms(as_json: bool) -> None:
     answers.print(table)
 
 
-class NamesTheAudited(click.Command):
-    """A command whose help says what can be audited, where it has {known}."""
+class AuditCommand(click.Command):
+    """A command whose help lists what can be audited, in place of {cases}."""
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from dqam.audit.cases import AUDITED
+        from dqam.audit.cases import FAULT_CASES, QUESTION_CASES, WHOLE_MECHANISMS
 
-        every = ", ".join(("all", "questions", "neighbours", *AUDITED))
-        known = fill(every, 70, subsequent_indent="    ", break_on_hyphens=False)
-        self.help = (self.help or "").replace("{known}", known)
+        lines = ["\b", "Mechanisms:", fill(", ".join(WHOLE_MECHANISMS), 76, initial_indent="  ")]
+        for title, cases in (
+            ("Questions (fault-half-NAME is the same question with half the noise):", QUESTION_CASES),
+            ("Mechanisms that are broken on purpose:", FAULT_CASES),
+        ):
+            lines += ["", "\b", title, *(f"  {name:<23} {case.about}" for name, case in cases.items())]
+        self.help = cleandoc(self.help or "").replace("{cases}", "\n".join(lines))
         super().format_help_text(ctx, formatter)
 
 
-@click.command(cls=NamesTheAudited)
+@click.command(cls=AuditCommand)
 @click.argument("mechanisms", nargs=-1, required=True, metavar="MECHANISM...")
-@click.option("--epsilon", type=float, default=1.0, show_default=True, help="What the mechanism claims.")
+@click.option("--epsilon", type=float, default=1.0, show_default=True, help="Epsilon that the mechanism claims.")
 @click.option(
     "--runs",
     type=int,
-    help="Runs on each of two neighbouring data sets. Default: as in docs/promise.md; 10,000 for your own mechanism.",
+    help="Runs on each of two neighbouring data sets. Default: 1,000 to 100,000, depending on the mechanism; 10,000 "
+    "for your own.",
 )
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Confidence level for all pairs.")
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--figure", type=PATH, help="Save a chart of the bounds.")
-@click.option("--pairs", type=click.IntRange(min=1), default=5_000, show_default=True, help="Pairs for `neighbours`.")
-@click.option("--spark", is_flag=True, help="Also run `neighbours` with Spark, which is slow.")
+@seed_option("Seed of the noise and of the adversarial files.")
+@click.option("--figure", type=PATH, help="Save a chart of the bounds to this file.")
+@click.option(
+    "--pairs",
+    type=click.IntRange(min=1),
+    default=5_000,
+    show_default=True,
+    help="Number of pairs of files for `neighbours`.",
+)
+@click.option("--spark", is_flag=True, help="Also read the files of `neighbours` with Spark, which is slow.")
 @json_option
 def audit(
     mechanisms: tuple[str, ...],
@@ -139,45 +163,46 @@ def audit(
     spark: bool,
     as_json: bool,
 ) -> None:
-    """Measure a lower bound on the epsilon of a MECHANISM, on adversarial pairs of neighbouring data sets.
+    """Measure a lower bound on the epsilon of a MECHANISM.
 
-    The audit covers the steps from walks on a grid to answers, with noise from a seed. A bound above the claim proves a
-    fault; the exit code is then 1. With `all` and `questions`, mechanisms that are broken on purpose (fault-... and
-    dqam-printed) must be caught; the exit code is 1 if one is not. `questions` stands for all single questions, each
-    with its noise and with half of it. fault-half-NAME is NAME with half its noise. Mechanisms are audited with rounds
-    and trees forced, because they would otherwise spread the few trips of an audit evenly. Everything that the curator
-    told them is audited too.
+    The mechanism runs many times on adversarial pairs of neighbouring data sets, which differ in one trip or person.
+    The more often an event happens on one data set than on the other, the larger epsilon must be. A bound above the
+    claim proves a fault, and the exit code is then 1; a bound below the claim proves nothing. The audit covers the
+    steps from walks on a grid to answers, with seeded noise.
 
     \b
       dqam audit privtree --epsilon 0.5
       dqam audit questions                        every single question, with its noise and with half of it
-      dqam audit all --figure audit.png           everything, including faults that must be caught
-      dqam audit mymodule:mechanism --epsilon 2   your own f(trips, rng) -> outcome
-      dqam audit neighbours --pairs 5000          from file to measurement, exactly: see below
+      dqam audit all --figure audit.png           everything, including mechanisms that are broken on purpose
+      dqam audit mymodule:mechanism --epsilon 2   your own function f(trips, rng) -> outcome
+      dqam audit neighbours --pairs 5000          exact comparison of neighbouring files
 
-    `neighbours` samples no noise. It writes pairs of files that differ in all rows of one trip or person, with random
-    adversarial rows, reads them in every format with every engine, and compares the exact vector of every question with
-    the sensitivity that was charged. It is a fault if a pair differs by more, or if only one side is refused.
+    With `all` and `questions`, the mechanisms that are broken on purpose must be caught; the exit code is 1 if one is
+    not. Whole mechanisms are audited with rounds and trees forced, because they would otherwise spread the few trips of
+    an audit evenly. All answers that the curator gave them are audited too.
 
-    \b
-    Known: {known}
+    `neighbours` needs no samples. It writes pairs of random adversarial files that differ in all rows of one trip or
+    person, reads them in every format with every engine, and compares the exact vector of every question with the
+    sensitivity that was charged. It is a fault if a pair differs by more, or if only one file is rejected.
+
+    {cases}
     """
-    from dqam.audit.cases import AUDITED, HALVED, QUESTIONS
+    from dqam.audit.cases import CASES, HALVED_CASES, QUESTION_CASES
     from dqam.audit.estimate import audit as run_audit
 
     if mechanisms == ("neighbours",):
         _audit_neighbours(pairs, seed, spark, as_json)
         return
     claimed = parse_epsilon(epsilon)
-    groups = {"all": tuple(AUDITED), "questions": (*QUESTIONS, *HALVED)}
-    everything = len(mechanisms) == 1 and mechanisms[0] in groups
-    chosen = {name: _audited(name) for name in (groups[mechanisms[0]] if everything else mechanisms)}
+    groups = {"all": tuple(CASES), "questions": (*QUESTION_CASES, *HALVED_CASES)}
+    is_group = len(mechanisms) == 1 and mechanisms[0] in groups
+    chosen = {name: _case(name) for name in (groups[mechanisms[0]] if is_group else mechanisms)}
     rows, results = [], []
-    for name, audited in chosen.items():
+    for name, case in chosen.items():
         with progress_of(f"Auditing {name}") as show:
-            result = run_audit(audited.make(claimed), audited.pairs, runs or audited.runs, confidence, seed, show)
+            result = run_audit(case.make(claimed), case.pairs, runs or case.runs, confidence, seed, show)
         worst = max(result.findings, key=lambda finding: finding.epsilon)
-        rows.append((name, result.epsilon, audited.sound))
+        rows.append((name, result.epsilon, case.sound))
         results.append(
             {
                 "mechanism": name,
@@ -187,8 +212,8 @@ def audit(
                 "event": worst.event,
             }
         )
-    failed = [name for name, bound, sound in rows if (bound > epsilon) == (sound or not everything)]
-    note = f"eps = {epsilon:g}, confidence {confidence:g}, seed {seed}"
+    failed = [name for name, bound, sound in rows if (bound > epsilon) == (sound or not is_group)]
+    note = f"claimed epsilon {epsilon:g}, confidence {confidence:g}, seed {seed}"
     if figure:
         draw_audit(rows, epsilon, note, figure)
     if as_json:
@@ -196,18 +221,18 @@ def audit(
     else:
         table = Table(
             "Mechanism",
-            "Measured",
+            "Epsilon at least",
             "Runs",
             "Verdict",
-            "Most telling event",
-            title=f"Audit, {note}",
+            "Event that reveals most",
+            title=f"Audit: {note}",
             title_justify="left",
         )
         for (name, bound, sound), result_row in zip(rows, results, strict=True):
             verdict = "[red]above its claim[/]" if bound > epsilon else "[green]below its claim[/]"
             if bound == 0:
-                verdict = "[yellow]nothing seen: more runs see more[/]"
-            if not sound and everything:
+                verdict = "[yellow]nothing measured; try more runs[/]"
+            if not sound and is_group:
                 verdict = "[green]caught[/]" if bound > epsilon else "[red]not caught[/]"
             table.add_row(
                 name,
@@ -223,26 +248,26 @@ def audit(
 
 
 def _audit_neighbours(pairs: int, seed: int, spark: bool, as_json: bool) -> None:
-    """Compare neighbouring files, and show how many pairs were compared and what was found."""
+    """Compare neighbouring files; print how many pairs were compared, and how they differ."""
     from dqam.audit.neighbours import run_pairs
 
     engines = ("local", "duckdb", "spark") if spark else ("local", "duckdb")
-    with progress_of("Comparing neighbours") as show:
-        counts = run_pairs(pairs, seed, engines, show=show, most=1_000)
-    failed = [found for count in counts.values() for found in count.violations]
+    with progress_of("Comparing neighbouring files") as show:
+        results = run_pairs(pairs, seed, engines, show=show, most=1_000)
+    failed = [violation for result in results.values() for violation in result.violations]
     if as_json:
         names = ("format", "engine", "unit")
         rows = [
-            {**dict(zip(names, case, strict=True)), **vars(count), "violations": len(count.violations)}
-            for case, count in counts.items()
+            {**dict(zip(names, case, strict=True)), **vars(result), "violations": len(result.violations)}
+            for case, result in results.items()
         ]
         print_json({"seed": seed, "neighbours": rows, "failed": len(failed)})
     else:
         table = Table("Format", "Engine", "Unit", title=f"Neighbouring files, seed {seed}", title_justify="left")
-        for header in ("Pairs", "Moved", "Refused", "Violations"):
+        for header in ("Pairs", "Changed", "Rejected", "Violations"):
             table.add_column(header, justify="right")
-        for case, count in counts.items():
-            numbers = count.pairs, count.moved, count.refused, len(count.violations)
+        for case, result in results.items():
+            numbers = result.pairs, result.changed, result.rejected, len(result.violations)
             table.add_row(*case, *(f"{number:,}" for number in numbers))
         answers.print(table)
     for what, pair in failed[:3]:
@@ -252,18 +277,18 @@ def _audit_neighbours(pairs: int, seed: int, spark: bool, as_json: bool) -> None
         sys.exit(1)
 
 
-def _audited(name: str) -> Audited:
-    """A mechanism by its name, or any callable as module:function."""
-    from dqam.audit.cases import AUDITED, Audited
+def _case(name: str) -> AuditCase:
+    """What to audit, by its name, or any callable as module:function."""
+    from dqam.audit.cases import CASES, AuditCase
 
-    if name in AUDITED:
-        return AUDITED[name]
+    if name in CASES:
+        return CASES[name]
     module, colon, function = name.partition(":")
     if not colon:
-        raise InputError(f"{name!r} is not known; audit one of {', '.join(AUDITED)}, or module:function.")
+        raise InputError(f"{name!r} is not known; audit one of {', '.join(CASES)}, or your own module:function.")
     sys.path.insert(0, "")
     try:
         mechanism = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
         raise InputError(f"{name} cannot be imported ({error}); give module:function.") from None
-    return Audited(name, lambda _: mechanism)
+    return AuditCase(name, lambda _: mechanism)
