@@ -3,12 +3,12 @@
 from fractions import Fraction
 
 import numpy as np
+from dqam.statistics.questions import CellShares, TripCount
 
 from dqam.audit.exact import SHARE_UNIT, aggregates_of, exact_vector, grow
 from dqam.audit.pairs import ADVERSARIAL_PAIRS, walks_of
 from dqam.privacy.noise import SeededNoise
 from dqam.statistics.privtree import PrivTree
-from dqam.statistics.questions import CellShares, TripCount
 
 WALKS = walks_of(ADVERSARIAL_PAIRS["a crowd in one cell + longest walk"][1])
 

@@ -1,0 +1,1 @@
+"""Measured lower bounds on epsilon, and exact comparisons of neighbouring files."""

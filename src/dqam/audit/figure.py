@@ -1,4 +1,4 @@
-"""The picture of an audit: what each mechanism claims, and what was measured of it."""
+"""The chart of an audit: the measured lower bounds on epsilon beside the claim."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dqam.runtime.files import replacing
 
 
 def draw_audit(rows: list[tuple[str, float, bool]], epsilon: float, note: str, path: str | os.PathLike[str]) -> None:
-    """Save a chart of (name, lower bound on eps, whether it should stay below the claim)."""
+    """Save a chart of rows (name, lower bound on epsilon, whether it should stay below the claim)."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -25,9 +25,11 @@ def draw_audit(rows: list[tuple[str, float, bool]], epsilon: float, note: str, p
     axes.text(epsilon, len(rows) - 0.4, f" claimed: {epsilon:g}", fontsize=8, va="bottom")
     axes.set_ylim(-0.6, len(rows) + 0.2)
     axes.set_xlim(0, 1.12 * max(epsilon, *(bound for _, bound, _ in rows)))
-    axes.set_xlabel("lower bound on epsilon, measured")
+    axes.set_xlabel("measured lower bound on epsilon")
     axes.set_title(
-        "Audit: blue must stay left of the line, orange (broken on purpose) must cross it", loc="left", fontsize=10
+        "Audit: blue must stay at or below the claim, orange (broken on purpose) must exceed it",
+        loc="left",
+        fontsize=10,
     )
     axes.spines[["top", "right"]].set_visible(False)
     figure.supxlabel(note, fontsize=7, color="#555555", x=0.01, ha="left")

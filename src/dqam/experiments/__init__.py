@@ -1,1 +1,1 @@
-"""How results are measured, and the forms of the literature that are compared with."""
+"""The experiments of the paper: mechanisms as printed, data sets, runs, results, figures and the page."""

@@ -20,12 +20,12 @@ PAPER_DEVIATIONS = {
     "prish": {0.01: 2.50, 0.05: 2.81, 0.1: 1.67, 0.5: 0.39},
     "dqam": {0.01: 1.73, 0.05: 1.54, 0.1: 0.53, 0.5: 0.27},
 }
-EVEN = 1e-6  # faces whose spread is below this part of their mean are equal, up to rounding
+EVEN = 1e-6  # faces are equal up to rounding if their spread is at most this fraction of their mean
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A row of the table."""
+    """A claim of the paper, what the paper reports, what was measured here, and why the two differ."""
 
     about: str
     reported: str
@@ -34,7 +34,7 @@ class Claim:
 
 
 def number(value: float) -> str:
-    """Three digits that count.
+    """A number with three significant digits.
 
     >>> number(1234.5), number(1.901), number(0.00123), number(1e-12)
     ('1,234', '1.90', '0.00123', '0')
@@ -45,116 +45,118 @@ def number(value: float) -> str:
 
 
 def claims(plan: Plan, results: Results) -> list[Claim]:
-    """The table, with numbers from `results`."""
-    told: list[tuple[str, str, Callable[[Plan, Results], str], str]] = [
+    """All claims, with numbers from `results`."""
+    rows: list[tuple[str, str, Callable[[Plan, Results], str], str]] = [
         (
-            "DQAM has mostly the lowest error, above all for small ε",
-            "Lowest in most panels of the figure by data set and size.",
+            "DQAM mostly has the lowest error, especially for small ε",
+            "Lowest error in most panels of the figure by data set and size.",
             _lowest,
-            "The paper compares different questions: LM, MWEM and DAWA are held against sums of faces (visits of "
-            "cells), PriSH and DQAM against faces minus edges. Here all answer the same question, distinct trips, in "
-            "sound forms. Where trips times ε is small there is nothing to learn but the size, and all spread trips "
-            "evenly: no advantage is left at small ε.",
+            "The paper compares answers to different questions: LM, MWEM and DAWA are compared with sums of faces "
+            "(visits to cells), PriSH and DQAM with faces minus edges. Here all mechanisms are private and answer the "
+            "same question, distinct trips. If the number of trips times ε is small, nothing but this number can be "
+            "learned, and all mechanisms spread trips evenly: there is no advantage at small ε.",
         ),
         (
             "PriSH / DQAM = 7.4 at 1,000 trips, 8,000 queries, ε = 0.01",
             "14.0654 / 1.901 = 7.4, the highest gain reported.",
             _factor,
-            "As printed, DQAM does not split its tree there and gives out the uniform histogram (see above), so the "
-            "ratio compares PriSH with no learning at all. T is chosen by looking at the error, which is not private.",
+            "As printed, DQAM does not split its tree there and returns the uniform histogram (see above), so the "
+            "ratio compares PriSH with a mechanism that learns nothing. T is chosen by the error, which is not "
+            "private.",
         ),
         (
             "An average error of 1.9 at 1,000 trips and ε = 0.01",
             "1.901 for DQAM, 14.07 for PriSH.",
             _small_error,
-            "No ε-private mechanism can have this as an absolute count: two data sets that are 100 trips apart must "
-            "give answers that look alike up to a factor e at ε = 0.01, so errors are of the order of 100 trips where "
-            "answers are that large.",
+            "No ε-private mechanism can have this error as an absolute count: at ε = 0.01 the probabilities of an "
+            "answer on two data sets that differ in 100 trips are within a factor of e, so errors are of the order of "
+            "100 trips where answers are that large.",
         ),
         (
-            "LM, MWEM and DAWA are worse than DQAM by a factor of 60 or more (same setting)",
-            "Minimum ≥ 60.",
+            "LM, MWEM and DAWA are worse than DQAM by a factor of at least 60 (same setting)",
+            "A factor of at least 60.",
             _faces_factor,
-            "Sums of faces count visits, of which a trip makes many, so errors of the two kinds are in different "
-            "units. LM's noise is as wide as there are queries.",
+            "Sums of faces count visits, and a trip makes many, so the two kinds of errors have different units. The "
+            "scale of LM's noise is proportional to the number of queries.",
         ),
         (
             "DQAM identifies uniform regions and uses their densities",
-            "A partition by noisy costs with δ = 4/ε₁², stable results.",
+            "A partition by noisy costs with δ = 4/ε₁², and stable results.",
             _never_splits,
             "δ is a variance and is compared with a cost. At ε ≤ 0.1 it is at least 6,400, and costs of 1,000 trips "
-            "are at most 2,000: the tree keeps one region, every update rescales everything alike, and the "
-            "renormalisation undoes it. Density noise of scale 1/ε₂ on a number between 0 and 1 would drown it anyway.",
+            "are at most 2,000: the tree keeps one region, every update rescales everything by the same factor, and "
+            "the renormalisation undoes it. Noise of scale 1/ε₂ on a density between 0 and 1 would hide it anyway.",
         ),
         (
             "DQAM has the smallest standard deviation",
             "1.73, 1.54, 0.53, 0.27 for ε = 0.01, 0.05, 0.1, 0.5; LM 501 to 285.",
             _deviations,
-            "A uniform histogram with the exact n has no deviation at all. Sound forms measure n, and what else they "
-            "need, with noise; the more a mechanism learns, the more it deviates, so that a small deviation is no "
-            "merit.",
+            "A uniform histogram with the exact n has no deviation at all. Private mechanisms measure n, and whatever "
+            "else they need, with noise; the more a mechanism learns, the more it deviates. A small deviation is "
+            "therefore no merit.",
         ),
         (
             "Answers of a histogram have sensitivity 1",
-            "Assumed: noise of scale T/ε₄ for a measured query.",
+            "Assumed: a measured query has noise of scale T/ε₄.",
             _sensitivity,
             "Faces minus edges counts a trip again each time it returns to the rectangle, so one trip can change an "
-            "answer by more than 1. Distinct counts taken on the trips have sensitivity 1.",
+            "answer by more than 1. Counts of distinct trips have sensitivity 1.",
         ),
         (
             "Larger data sets have higher accuracy",
             "Lower error for larger data sets.",
             _by_size,
-            "An absolute error grows with the data, a relative one falls: what counts is n · ε.",
+            "The absolute error grows with the data and the relative error falls; n · ε decides.",
         ),
         (
             "MWEM and DAWA do well on uniform data, worse on skewed data",
             "Considerably less accurate on PORTO-TAXI.",
             _by_skew,
-            "Errors are divided by the mean answer, as that differs between data sets. Uniform, which learns nothing "
-            "of where trips are, shows how much of the difference lies in the data.",
+            "Errors are divided by the mean answer, because it differs between data sets. The uniform mechanism, which "
+            "learns nothing about where trips are, shows how much of the difference is due to the data.",
         ),
         (
             "The error hardly depends on the number of queries",
             "Almost stable, slightly higher for larger sets.",
             _by_queries,
-            "A sound mechanism counts few queries of the set, or none, so their number enters by its logarithm at "
-            "most.",
+            "A private mechanism counts few queries of the set, or none, so that the error grows at most with the "
+            "logarithm of their number.",
         ),
         (
             "Higher resolutions cause higher errors",
             "Higher errors, steeply for LM, MWEM and DAWA.",
             _by_resolution,
-            "On faces only, a walk has more visits when cells are smaller, so the unit of the error grows; LM's noise "
-            "depends on the number of queries alone. Distinct trips are the same question at any resolution.",
+            "Where only faces are counted, a walk has more visits if cells are smaller, so the unit of the error "
+            "grows; LM's noise depends only on the number of queries. Distinct trips are the same question at any "
+            "resolution.",
         ),
         (
             "DQAM captures the distribution perfectly",
             "The lowest divergence of DQAM, PriSH and MWEM on both data sets.",
             _divergence,
-            "Where nothing is learned the divergence is that of the uniform histogram. How empty cells are treated "
-            "decides the figure, and the paper does not say. Near uniform is true of streets, not of cells: most cells "
-            "have no street.",
+            "If nothing is learned, the divergence is that of the uniform histogram. The figure depends on how empty "
+            "cells are treated, which the paper does not say. The nearly uniform data set is uniform over streets, "
+            "not over cells: most cells have no street.",
         ),
         (
             "Running times",
             "About 10 s and 8 s on the large sets, 60 min and 25 min on the small ones.",
             _times,
-            "The paper solves a general linear program. It falls apart by heights, and the faces to raise at each are "
-            "a 2-core, found by peeling; and graded densities leave hardly anything to mend. Where n · ε is small no "
-            "rounds are played, or trips are spread evenly at once: see the benchmark dqam_run for runs with rounds. "
-            "The machines differ: compare orders of magnitude only.",
+            "The paper solves a general linear program. It can be solved height by height: the faces to raise at each "
+            "are a 2-core, which is found by peeling, and graded densities leave hardly anything to repair. If n · ε "
+            "is small, no rounds are played, or trips are spread evenly at once; the benchmark dqam_run measures runs "
+            "with rounds. The machines differ: compare orders of magnitude only.",
         ),
         (
             "The result is ε-differentially private",
             "Proved for ε₁ + ε₂ + ε₃ + ε₄ = ε.",
-            lambda plan, results: "See the audit (dqam audit): not measured here.",
-            "Every level of the tree costs and is paid once; n and the mean length are taken as public; T is chosen "
-            "from {10, ..., 20} by the error. The forms “-printed” copy this, for comparison only; all others "
-            "charge for everything they look at.",
+            lambda plan, results: "Not measured here; see the audit (dqam audit).",
+            "Every level of the tree spends budget, but only one is charged; n and the mean length are taken as "
+            "public; T is chosen from {10, ..., 20} by the error. The “-printed” forms do the same, for comparison "
+            "only; all other mechanisms charge for everything that they use.",
         ),
     ]
-    return [Claim(about, reported, measure(plan, results), why) for about, reported, measure, why in told]
+    return [Claim(about, reported, measure(plan, results), why) for about, reported, measure, why in rows]
 
 
 def uneven(plan: Plan, results: Results) -> dict[float, float]:
@@ -169,7 +171,7 @@ def uneven(plan: Plan, results: Results) -> dict[float, float]:
 
 
 def _ask_of(plan: Plan) -> Spot:
-    """Where the paper has its factor: 8,000 queries if this run has them, else the default."""
+    """The setting in which the paper reports its factor: 8,000 queries if this run has them, or the default."""
     return replace(plan.home, queries=8_000) if 8_000 in plan.settings.query_counts else plan.home
 
 
@@ -202,8 +204,8 @@ def _lowest(plan: Plan, results: Results) -> str:
     epsilon = plan.settings.epsilons[0]
     there = _errors(results, DISTINCT, plan.home, epsilon, list(publishable()))
     return (
-        f"Of {settings} settings (data, size, ε), on distinct trips: all within 1 % of each other in {tied}; alone "
-        f"lowest by more than 1 %: {', '.join(f'{name} in {count}' for name, count in ranked) or 'nobody'}. "
+        f"Of {settings} settings (data, size, ε), on distinct trips: all within 1 % of each other in {tied}; lowest by "
+        f"more than 1 %: {', '.join(f'{name} in {count}' for name, count in ranked) or 'none'}. "
         f"At {plan.home.trips:,} trips and ε = {epsilon:g}: {_listed(there)}."
     )
 
@@ -216,7 +218,7 @@ def _factor(plan: Plan, results: Results) -> str:
         f"{kind} {number(errors[prish])} / {number(errors[dqam])} = {number(errors[prish] / errors[dqam])}"
         for kind, errors, prish, dqam in (
             ("as printed", printed, "prish-printed", "dqam-printed"),
-            ("in their sound forms, on distinct trips,", sound, "prish", "dqam"),
+            ("private, on distinct trips,", sound, "prish", "dqam"),
         )
         if len(errors) == 2 and errors[dqam] > 0
     ]
@@ -249,9 +251,8 @@ def _faces_factor(plan: Plan, results: Results) -> str:
         return MISSING
     told = f"{_at(spot, epsilon)} as printed, divided by dqam-printed: {_listed(others)}."
     if reference:
-        told += (
-            f" Sound forms on one question, divided by dqam: {_listed({n: e / reference for n, e in same.items()})}."
-        )
+        ratios = _listed({name: error / reference for name, error in same.items()})
+        told += f" Private mechanisms on distinct trips, divided by dqam: {ratios}."
     return told
 
 
@@ -296,8 +297,8 @@ def _sensitivity(plan: Plan, results: Results) -> str:
     if error is None or mean is None:
         return MISSING
     return (
-        f"The exact histogram, without any noise, is off by {number(error.mean)} on average where the mean distinct "
-        f"answer is {number(mean.mean)} ({plan.home.trips:,} trips): so often do trips return."
+        f"The exact histogram, without any noise, has an average error of {number(error.mean)} because trips return; "
+        f"the mean number of distinct trips is {number(mean.mean)} ({plan.home.trips:,} trips)."
     )
 
 
@@ -312,7 +313,7 @@ def _percent(value: float) -> str:
 
 
 def _leading() -> str:
-    """The mechanism that trends are told of."""
+    """The mechanism whose trends are reported."""
     return "dqam" if "dqam" in publishable() else publishable()[-1]
 
 
@@ -323,7 +324,11 @@ def _trend(plan: Plan, results: Results, spots: list[tuple[str, Spot]]) -> str:
         point, share = results.point(DISTINCT, spot, name, epsilon), _relative(results, spot, name, epsilon)
         if point is not None and share is not None:
             told.append(f"{number(point.mean)} ({_percent(share)}) at {what}")
-    return f"{name}, ε = {epsilon:g}, error (of the mean answer): {', '.join(told)}." if len(told) > 1 else MISSING
+    return (
+        f"{name}, ε = {epsilon:g}, error (as a share of the mean answer): {', '.join(told)}."
+        if len(told) > 1
+        else MISSING
+    )
 
 
 def _by_size(plan: Plan, results: Results) -> str:
@@ -354,7 +359,11 @@ def _by_skew(plan: Plan, results: Results) -> str:
         if shares[0] is not None and shares[1] is not None:
             told.append(f"{name} {_percent(shares[0])} and {_percent(shares[1])}")
     where = f"{plan.home.trips:,} trips, ε = {epsilon:g}"
-    return f"{where}, error of the mean answer, skewed and near uniform: {'; '.join(told)}." if told else MISSING
+    return (
+        f"{where}, error as a share of the mean answer, skewed and nearly uniform: {'; '.join(told)}."
+        if told
+        else MISSING
+    )
 
 
 def _divergence(plan: Plan, results: Results) -> str:
@@ -367,7 +376,7 @@ def _divergence(plan: Plan, results: Results) -> str:
         if found:
             told.append(f"ε = {epsilon:g}: {_listed(found)}")
     even = results.point(DISTINCT, replace(plan.home, data=plan.even), "uniform", plan.settings.epsilons[-1], "kld")
-    also = f" Uniform on the near uniform set: {number(even.mean)}." if even is not None else ""
+    also = f" Uniform on the nearly uniform data set: {number(even.mean)}." if even is not None else ""
     return f"{plan.home.trips:,} trips, {'; '.join(told)}.{also}" if told else MISSING
 
 
@@ -379,4 +388,4 @@ def _times(plan: Plan, results: Results) -> str:
             point = results.point(protocol, spot, name, plan.settings.timed_epsilon, measure="seconds", alone=True)
             if point is not None and spot.trips in (plan.settings.sizes[0], plan.settings.sizes[-1]):
                 told.append(f"{name} {number(point.mean)} s ({spot.data}, {spot.trips:,})")
-    return f"Given exact counts, on the machine of this run: {', '.join(told)}." if told else MISSING
+    return f"Given the exact counts, on this machine: {', '.join(told)}." if told else MISSING

@@ -1,12 +1,12 @@
-"""The data sets of the experiments: one skewed, one near uniform, each in several sizes.
+"""The data sets of the experiments: one skewed, one nearly uniform, each in several sizes.
 
-With a folder of real data they are the paper's: taxis in Porto, and random car trips on Melbourne's roads. Without,
-both are trips in the made-up city. Trips are made once, written as Parquet, and read from there by every process.
+With a folder of real data they are those of the paper: taxi trips in Porto, and random car trips on Melbourne's roads.
+Without one, both are trips in a made-up city. Trips are made once and written as Parquet, from which every process
+reads them.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -15,26 +15,27 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-import dqam
 from dqam import cities
 from dqam.errors import InputError
+from dqam.experiments.stamps import code_stamp, stamp_of
 from dqam.geometry.grid import Bounds
 from dqam.geometry.trips import Trips
 from dqam.sources import read
 
 SAMPLE, ROADS = "porto_sample.csv.gz", "porto_roads.csv.gz"
 NODES, LINKS = "melbourne_nodes.csv.gz", "melbourne_edges.csv.gz"
+FILES = SAMPLE, ROADS, NODES, LINKS
 TICK = 15_000_000  # microseconds
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """One data set in any size.
+    """A data set that can be made in any size.
 
-    name   in tables and file names
-    label  what a reader is told of a data set of n trips
-    make   n trips from a seed
-    stamp  changes with whatever the trips are made from, except n and the seed
+    name   for tables and file names
+    label  for readers, of a data set of n trips
+    make   makes n trips from a seed
+    stamp  of everything that the trips are made from, except n and the seed
     """
 
     name: str
@@ -45,33 +46,17 @@ class DataSet:
     stamp: str
 
     def file(self, n: int, seed: int) -> str:
-        """A name for the Parquet file of n trips."""
+        """The name of the Parquet file of n trips."""
         return f"{self.name}-{n}-{stamp_of(self.stamp, str(seed))}.parquet"
 
 
-def stamp_of(*parts: str | bytes) -> str:
-    """A short fingerprint."""
-    whole = hashlib.sha256()
-    for part in parts:
-        content = part.encode() if isinstance(part, str) else part
-        whole.update(len(content).to_bytes(8, "little") + content)
-    return whole.hexdigest()[:12]
-
-
-def code_stamp(*patterns: str) -> str:
-    """A fingerprint of those modules of the package; other code may give other numbers."""
-    root = Path(dqam.__file__).parent
-    files = sorted({path for pattern in patterns for path in root.glob(pattern)})
-    return stamp_of(dqam.__version__, *(path.read_bytes() for path in files))
-
-
 def made_up() -> tuple[DataSet, DataSet]:
-    """Trips in the made-up city: drawn to its centres, and between uniform points."""
-    stamp = code_stamp("cities/*.py")
+    """Trips in the made-up city: attracted by its centres, and between uniform points."""
+    stamp = code_stamp("dqam.cities")
     return (
         DataSet(
             "city",
-            "Trips in a made-up city, drawn to five centres: skewed, like the paper's PORTO-TAXI.",
+            "Trips in a made-up city, attracted by five centres: skewed, like the paper's PORTO-TAXI.",
             cities.BOUNDS,
             lambda n: "Made-up city, skewed",
             cities.city_trips,
@@ -79,10 +64,10 @@ def made_up() -> tuple[DataSet, DataSet]:
         ),
         DataSet(
             "city-uniform",
-            "Trips between uniform points of the same made-up city, seen for 20 time units: near uniform, like the "
-            "paper's MELB-CAR.",
+            "Trips between uniform points of the same made-up city, observed for 20 time units: nearly uniform, like "
+            "the paper's MELB-CAR.",
             cities.BOUNDS,
-            lambda n: "Made-up city, near uniform",
+            lambda n: "Made-up city, nearly uniform",
             lambda n, seed: cities.uniform_trips(cities.made_up_city(), cities.BOUNDS, n, seed),
             stamp,
         ),
@@ -92,11 +77,11 @@ def made_up() -> tuple[DataSet, DataSet]:
 def real(folder: Path) -> tuple[DataSet, DataSet]:
     """Porto and Melbourne from the files in `folder`."""
     if not folder.is_dir():
-        raise InputError(f"There is no folder {folder}; --data wants the folder that holds {SAMPLE} and the roads.")
-    missing = [name for name in (SAMPLE, ROADS, NODES, LINKS) if not (folder / name).is_file()]
+        raise InputError(f"There is no folder {folder}; data must be a folder with {', '.join(FILES)}.")
+    missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
         raise InputError(
-            f"{folder} lacks {', '.join(missing)}; add what is missing, or leave out --data to use a made-up city."
+            f"{folder} lacks {', '.join(missing)}; add what is missing, or leave out data to use a made-up city."
         )
 
     @cache
@@ -113,7 +98,7 @@ def real(folder: Path) -> tuple[DataSet, DataSet]:
         roads = cities.RoadNetwork.from_lines(folder / ROADS)
         return cities.porto_like_trips(roads, read(folder / SAMPLE).trips(), n, seed)
 
-    code = code_stamp("cities/*.py", "sources/*.py")
+    code = code_stamp("dqam.cities", "dqam.sources")
 
     def stamp(*names: str) -> str:
         return stamp_of(code, *((folder / name).read_bytes() for name in names))
@@ -121,8 +106,8 @@ def real(folder: Path) -> tuple[DataSet, DataSet]:
     return (
         DataSet(
             "porto",
-            "Taxis in Porto. Up to as many trips as the sample has within the 10 km square they are real; larger sets "
-            "are Porto-like: origins and destinations of the sample, resampled and jittered, on Porto's roads.",
+            "Taxi trips in Porto. Sets that are not larger than the sample within the 10 km square are real; larger "
+            "ones are Porto-like: origins and destinations are resampled and jittered, and joined on Porto's roads.",
             cities.PORTO_BOUNDS,
             lambda n: "PORTO-TAXI" if n <= len(inside()) else "Porto-like",
             porto_trips,
@@ -130,7 +115,7 @@ def real(folder: Path) -> tuple[DataSet, DataSet]:
         ),
         DataSet(
             "melbourne",
-            "Car trips between uniform points on Melbourne's roads, seen for 20 time units: near uniform.",
+            "Car trips between uniform points on Melbourne's roads, observed for 20 time units: nearly uniform.",
             cities.MELBOURNE_BOUNDS,
             lambda n: "MELB-CAR",
             lambda n, seed: cities.uniform_trips(melbourne(), cities.MELBOURNE_BOUNDS, n, seed),
@@ -140,7 +125,7 @@ def real(folder: Path) -> tuple[DataSet, DataSet]:
 
 
 def prepare(data: DataSet, n: int, seed: int, folder: Path, show: Callable[[float], None]) -> Path:
-    """The Parquet file of n trips, made if it is not there yet."""
+    """The Parquet file of n trips, made if it does not exist."""
     path = folder / data.file(n, seed)
     if not path.exists():
         cities.write_parquet(data.make(n, seed), path, n, lambda done, total: show(done / total))
@@ -148,7 +133,7 @@ def prepare(data: DataSet, n: int, seed: int, folder: Path, show: Callable[[floa
 
 
 def wholly_inside(trips: Trips, bounds: Bounds) -> Trips:
-    """The trips that lie within `bounds` with all their points."""
+    """The trips that have all their points within `bounds`."""
     west, south, east, north = bounds
     there = (trips.x >= west) & (trips.x <= east) & (trips.y >= south) & (trips.y <= north)
     away = np.concatenate([[0], np.cumsum(~there)])[trips.offsets]
@@ -156,12 +141,12 @@ def wholly_inside(trips: Trips, bounds: Bounds) -> Trips:
 
 
 def _chosen(trips: Trips, n: int, seed: int) -> Trips:
-    """n of the trips at random."""
+    """n random trips."""
     return _taken(trips, np.sort(np.random.default_rng(seed).choice(len(trips), n, replace=False)))
 
 
 def _taken(trips: Trips, which: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Trips:
-    """Trips by their index, with new ids and times: what is not needed here is not kept."""
+    """Trips by their index, with new ids and times; other columns are dropped."""
     lengths = np.diff(trips.offsets)[which]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     points = np.arange(offsets[-1]) + np.repeat(trips.offsets[which] - offsets[:-1], lengths)

@@ -1,7 +1,7 @@
-"""The figures, drawn with the paper's axes: epsilon against the average error on a log scale, a panel a setting.
+"""The figures, with the axes of the paper: average error against epsilon on log scales, one panel per setting.
 
-A mechanism has the same colour in all of them. As in the paper, lines are dashed where a histogram may be
-inconsistent. References that are not private are thin: dotted, or dashed for the best T in hindsight.
+A mechanism has the same colour in all figures. As in the paper, lines are dashed if the histogram may be inconsistent.
+References that are not private are thin: dotted, or dashed for the best T in hindsight.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SUMMARY = ("mean", "deviation", "low", "high", "runs", "best_rounds")
 
 
 def base(mechanism: str) -> str:
-    """The name without what tells a printed form."""
+    """The name of a mechanism without the ending of its printed form."""
     return mechanism.removesuffix("-printed")
 
 
@@ -52,7 +52,7 @@ def colour(mechanism: str) -> str:
 
 
 def label(mechanism: str, hindsight: bool = False) -> str:
-    """What a legend calls it."""
+    """The name of a mechanism in legends."""
     if mechanism == EXACT:
         return "exact histogram (not private)"
     if mechanism == START:
@@ -62,7 +62,7 @@ def label(mechanism: str, hindsight: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Line:
-    """One mechanism in one panel: points by epsilon; a single one at no epsilon is drawn all the way across."""
+    """One mechanism in one panel: its points by epsilon; a single point at infinity is drawn as a horizontal line."""
 
     mechanism: str
     points: dict[float, Point]
@@ -70,7 +70,7 @@ class Line:
 
     @property
     def style(self) -> dict[str, Any]:
-        """How matplotlib should draw it."""
+        """Its style in matplotlib."""
         known = MECHANISMS.get(self.mechanism)
         chosen = {"color": colour(self.mechanism), "label": label(self.mechanism, self.hindsight)}
         if self.mechanism in (EXACT, START):
@@ -78,7 +78,7 @@ class Line:
         if self.hindsight:
             return {**chosen, "linestyle": (0, (5, 3)), "linewidth": 0.8, "alpha": 0.8, "zorder": 3}
         if self.mechanism == "uniform":
-            return {**chosen, "linewidth": 5, "alpha": 0.35, "zorder": 1}  # wide, as others often lie on it
+            return {**chosen, "linewidth": 5, "alpha": 0.35, "zorder": 1}  # wide, because others often lie on it
         consistent = known is None or bool(known.consistent)
         return {
             **chosen,
@@ -92,17 +92,17 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One setting, all mechanisms."""
+    """One setting with all its mechanisms; `marks` are points that the paper reports."""
 
     title: str
     spot: Spot
     lines: list[Line]
     note: str = ""
-    marks: list[tuple[float, float, str]] = field(default_factory=list)  # epsilon, value, mechanism: the paper's
+    marks: list[tuple[float, float, str]] = field(default_factory=list)  # epsilon, value, mechanism
 
 
 def panels(plan: Plan, figure: str, protocol: str, results: Results, labels: dict[tuple[str, int], str]) -> list[Panel]:
-    """What a figure of curves shows under a protocol; panels without a line are left out."""
+    """The panels of a figure under a protocol; panels without lines are left out."""
     measure = "kld" if figure == "kld" else "error"
     drawn = []
     for spot in plan.spots(figure):
@@ -149,7 +149,7 @@ def _title(figure: str, spot: Spot, labels: dict[tuple[str, int], str]) -> str:
 
 
 def draw_panels(shown: list[Panel], columns: int, title: str, what: str, note: str, path: Path, share: bool) -> None:
-    """Save panels in rows of `columns`, as PNG and as SVG: `path` is without an ending. `share`: the y axis."""
+    """Save panels in rows of `columns`, as PNG and SVG; `path` has no suffix, and `share` shares the y axis."""
     rows = -(-len(shown) // columns)
     figure = _figure(3.9 * columns if columns > 2 else 4.6 * columns, 3.0 * rows + 1.7)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=share)
@@ -199,7 +199,7 @@ def _draw(axes: Any, panel: Panel, epsilons: list[float]) -> None:
 
 
 def _scale(axes: Any, together: list[Panel]) -> None:
-    """A log scale that spans a factor of 3 at least, so that what hardly differs looks like it."""
+    """A log scale that spans at least a factor of 3, so that small differences look small."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     values = [
@@ -218,7 +218,7 @@ def _scale(axes: Any, together: list[Panel]) -> None:
 def draw_times(
     results: Results, plan: Plan, labels: dict[tuple[str, int], str], names: list[str], note: str, path: Path
 ) -> None:
-    """Running time against the number of trips, both on log scales, with the paper's times beside ours."""
+    """Running time against the number of trips on log scales, with the times that the paper reports."""
     figure = _figure(9.6, 5.2)
     pair = figure.subplots(1, 2, squeeze=False, sharey=True).ravel()
     sizes = plan.settings.sizes
@@ -271,7 +271,7 @@ def draw_times(
 
 
 def timed_lines(names: list[str]) -> list[tuple[str, str]]:
-    """(protocol, mechanism) of what is timed."""
+    """The (protocol, mechanism) of each timed mechanism."""
     return [(PAPER if name.endswith("-printed") else DISTINCT, name) for name in names]
 
 
@@ -289,7 +289,7 @@ def save_points(shown: list[Panel], protocol: str, measure: str, path: Path) -> 
 
 
 def require_matplotlib() -> None:
-    """Refuse early what would fail at the end."""
+    """Fail before the runs if the figures could not be drawn after them."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -316,7 +316,7 @@ def _tidy(axes: Any) -> None:
 
 
 def _finish(figure: Any, axes: Any, title: str, note: str, path: Path) -> None:
-    """Title, one legend for all panels, the note at the foot; then both files."""
+    """Add the title, the note and one legend for all panels, and save both files."""
     import matplotlib
 
     entries: dict[str, Any] = {}
@@ -342,4 +342,4 @@ def _finish(figure: Any, axes: Any, title: str, note: str, path: Path) -> None:
         for ending, extra in ((".png", {}), (".svg", {"metadata": {"Date": None}})):
             with replacing(path.with_name(path.name + ending)) as temporary:
                 figure.savefig(temporary, **extra)
-            figure.set_layout_engine("none")  # what was laid out for the first stays for the second
+            figure.set_layout_engine("none")  # keep the layout of the first file for the second

@@ -1,4 +1,4 @@
-"""How far an estimate is from the truth: errors of answers, divergence and evenness of faces."""
+"""How far an estimate is from the truth: errors of answers, and divergence and evenness of faces."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def mean_error(answers: Numbers, truth: Numbers) -> float:
 
 
 def cut(answers: Numbers, total: float) -> Floats:
-    """Answers cut to what a number of trips can be: 0 to `total`, or all 0 where the total is below 0."""
+    """Answers clipped to the range of possible numbers of trips: 0 to `total`, or all 0 if the total is negative."""
     return np.clip(np.asarray(answers, np.float64), 0.0, max(float(total), 0.0))
 
 
 def face_sums(histogram: SpatialHistogram, rectangles: Integers) -> Numbers:
-    """The sum of faces in each rectangle, edges left out: visits of cells, not trips."""
+    """The sum of faces in each rectangle, without edges: visits to cells, not trips."""
     bare = SpatialHistogram(
         histogram.grid, histogram.faces, np.zeros_like(histogram.vertical), np.zeros_like(histogram.horizontal)
     )
@@ -40,10 +40,10 @@ def face_sums(histogram: SpatialHistogram, rectangles: Integers) -> Numbers:
 def divergence(exact: Numbers, estimate: Numbers) -> float:
     """The Kullback-Leibler divergence of estimated faces from exact ones, in nats.
 
-    Cells that hold nothing would make it infinite. So the same constant is added to every cell of both, and both are
-    then normalised to 1; estimates below 0 count as 0. The constant is SMOOTHING times the mean exact face: tied to
-    the mean it moves 1 % of the mass at any number of trips and any resolution, so that figures can be compared, and
-    missing a cell of average density altogether costs its share times log 101 and no more.
+    Empty cells would make it infinite, so the same constant is added to every cell of both, and both are then
+    normalised to 1; negative estimates count as 0. The constant is SMOOTHING times the mean exact face. It therefore
+    moves 1 % of the mass at any number of trips and any resolution, so that figures can be compared, and an estimate
+    that misses a cell of average density costs at most the share of that cell times log 101.
     """
     constant = SMOOTHING * float(exact.mean()) or 1.0
     p = exact + constant
@@ -53,6 +53,6 @@ def divergence(exact: Numbers, estimate: Numbers) -> float:
 
 
 def evenness(faces: Numbers) -> float:
-    """(largest - smallest face) / mean face: 0 where all faces are equal."""
+    """(largest - smallest face) / mean face, which is 0 if all faces are equal."""
     mean = float(np.abs(faces).mean())
     return float(faces.max() - faces.min()) / mean if mean > 0 else 0.0

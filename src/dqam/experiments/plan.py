@@ -1,4 +1,4 @@
-"""Which runs each figure needs. Figures share runs: a set of tasks names each once."""
+"""The runs that each figure needs. Figures share runs, so tasks are collected in sets."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ FIGURES = {
     "time": "Running time",
     "claims": "The paper's claims",
 }
-DIVERGING = ("dqam", "prish", "mwem")  # whose divergence the paper draws
+DIVERGING = ("dqam", "prish", "mwem")  # the mechanisms whose divergence the paper shows
 TIMED = "dqam"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the experiments vary, and what they hold fixed meanwhile.
+    """The values that the experiments vary, and the ones at which they hold the others.
 
-    rounds     the T that the paper's protocol tries, to report the best
-    hindsight  the T tried for baselines under the distinct protocol, as a reference that is not private
+    rounds     the values of T that the paper's protocol tries, to report the best
+    hindsight  the values of T tried for baselines under the distinct protocol, as a reference that is not private
     """
 
     sizes: tuple[int, ...] = (1_000, 100_000, 1_000_000)
@@ -52,7 +52,7 @@ class Settings:
 
     @classmethod
     def quick(cls) -> Settings:
-        """The same in a few minutes."""
+        """Smaller settings, which take a few minutes."""
         return cls(
             sizes=(1_000, 20_000),
             query_counts=(1_000, 8_000, 16_000),
@@ -65,7 +65,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Spot:
-    """Where mechanisms are compared: a panel of a figure."""
+    """A setting in which mechanisms are compared: a panel of a figure."""
 
     data: str
     trips: int
@@ -75,7 +75,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Plan:
-    """All figures of one set of settings, on two data sets given by name: the skewed one first."""
+    """All figures for some settings, on two data sets: the names of the skewed and of the nearly uniform one."""
 
     settings: Settings
     skewed: str
@@ -83,7 +83,7 @@ class Plan:
 
     @property
     def home(self) -> Spot:
-        """The paper's default: its smallest, skewed data set."""
+        """The paper's default setting: its smallest, skewed data set."""
         chosen = self.settings
         return Spot(self.skewed, chosen.sizes[0], chosen.resolution, chosen.queries)
 
@@ -99,7 +99,7 @@ class Plan:
         return [replace(home, data=data, trips=trips) for data in (self.skewed, self.even) for trips in chosen.sizes]
 
     def mechanisms(self, figure: str, protocol: str) -> list[str]:
-        """Who takes part, without references."""
+        """The mechanisms of a figure, without references."""
         everyone = list(publishable() if protocol == DISTINCT else PRINTED)
         if figure == "kld":
             return [name for name in everyone if name.removesuffix("-printed") in (*DIVERGING, "uniform")]

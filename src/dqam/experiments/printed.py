@@ -1,10 +1,10 @@
-"""The mechanisms as the paper has them, to reproduce its figures. NOT private, and nothing is published with them.
+"""The mechanisms as printed in the paper, to reproduce its figures. NOT private; nothing is published with them.
 
-They look at the exact histogram and use the exact number of trips; they take 1 for the sensitivity of a query, which a
-trip that comes back exceeds; LM, MWEM and DAWA see faces only, to which a trip adds one for every visit. DQAM's tree
-spends eps1 again at every level. What the paper leaves open is read in its favour: costs and densities are of trips'
-mass spread over their visits, densities are cut to [0, 1], and after an update everything is scaled back to the exact
-number of trips.
+They look at the exact histogram and use the exact number of trips; they assume that a query has sensitivity 1, which a
+trip that returns exceeds; LM, MWEM and DAWA see only faces, to which a trip adds one for every visit. DQAM's tree
+spends eps1 again at every level. Where the paper is silent, it is read in its favour: costs and densities are of the
+mass of trips spread over their visits, densities are clipped to [0, 1], and after an update everything is scaled back
+to the exact number of trips.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Result = tuple[Floats, SpatialHistogram | None]
 
 @dataclass(frozen=True, eq=False)
 class Exact:
-    """What printed forms look at. NOT private.
+    """The exact values that printed forms look at. NOT private.
 
-    shares  float64[rows, columns], mass 1 a trip spread over its visits
+    shares  float64[rows, columns]: mass 1 for each trip, spread over its visits
     """
 
     histogram: SpatialHistogram
@@ -43,7 +43,7 @@ class Exact:
 
     @property
     def evenly(self) -> SpatialHistogram:
-        """Where the synthesis starts: all faces equal, all edges equal, with the sums of the exact histogram."""
+        """The start of the synthesis: all faces equal and all edges equal, with the sums of the exact histogram."""
         edges = float(self.histogram.vertical.sum() + self.histogram.horizontal.sum())
         ones = lift(self.histogram.grid, np.ones(self.histogram.grid.shape))
         return stretch(ones, self.trips, edges / max(self.trips, 1))
@@ -53,8 +53,9 @@ class Exact:
 class Printed:
     """A printed form.
 
-    faces_only  its answers are sums of faces, and are compared with such; else with F - E of the exact histogram
-    by_rounds   the paper tries several numbers of rounds and reports the best
+    faces_only  whether its answers are sums of faces, and are compared with such; otherwise with F - E of the exact
+                histogram
+    by_rounds   whether the paper tries several numbers of rounds and reports the best
     """
 
     run: Callable[[Exact, Integers, float, int, np.random.Generator], Result]
@@ -68,7 +69,7 @@ def _faces_only(histogram: SpatialHistogram) -> SpatialHistogram:
 
 
 def _oracle(truth: Floats, choosing: float, counting: float, rng: np.random.Generator) -> Oracle:
-    """The exponential mechanism and Laplace noise, each with so much eps a round and a sensitivity of 1."""
+    """The exponential mechanism and Laplace noise, with these epsilons in each round and a sensitivity of 1."""
     return Oracle(
         choose=lambda estimates: int(np.argmax(np.abs(truth - estimates) * choosing / 2 + rng.gumbel(size=len(truth)))),
         count=lambda chosen: float(truth[chosen]) + rng.laplace(0, 1 / counting),
@@ -130,13 +131,13 @@ def printed_partition(shares: Floats, epsilon: float, rng: np.random.Generator) 
 
 
 class PrintedRegions:
-    """Faces and edges, of which all in regions that a query meets are rescaled by the density of their region."""
+    """Faces and edges; those in regions that a query meets are rescaled by the density of their region."""
 
     def __init__(self, start: SpatialHistogram, partition: Partition, densities: Floats, trips: int) -> None:
         self._now, self._partition, self._densities, self._trips = start, partition, densities, trips
 
     def histogram(self) -> SpatialHistogram:
-        """What is known so far."""
+        """The current estimate."""
         return self._now
 
     def learn(self, rectangles: Integers, counts: Floats) -> None:

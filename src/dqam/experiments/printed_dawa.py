@@ -1,8 +1,8 @@
-"""DAWA as the paper compares with it: on the exact faces along a Hilbert curve. Not private, for reproduction only.
+"""DAWA as in the paper's comparison: on the exact faces along a Hilbert curve. NOT private, for reproduction only.
 
-A trip is taken to be one count in one face, though it adds one to every face that it visits. As in the original's
-public code the noise of a bucket's cost is (2 - 1/p - 1/N) / eps1 wide for p of N cells, there is none on single cells,
-and noisy costs are cut at 0; even for trips of one visit that is too little.
+It assumes that a trip is one count in one face, although it adds one to every face that it visits. As in the public
+code of DAWA's authors, the noise of the cost of a bucket has scale (2 - 1/p - 1/N) / eps1 for p of N cells, single
+cells have none, and negative noisy costs become 0; even for trips of one visit this is too little noise.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""What one run of an experiment is, and how it is measured. There are two protocols.
+"""One run of an experiment, and how it is measured. There are two protocols.
 
-distinct  One truth for all: the distinct number of trips that meet a rectangle, counted on the trips. Every mechanism
-          that may publish takes part; its answers are cut to 0 .. the total of its histogram, for all alike.
-paper     The paper's own: its mechanisms as printed. Those that know faces only are held against sums of faces, the
-          others against faces minus edges of the exact histogram. None of this is private.
+distinct  All mechanisms are compared with the same truth: the number of distinct trips that meet a rectangle, counted
+          on the trips. Every publishable mechanism takes part; all answers are clipped to 0 .. the total of the
+          histogram.
+paper     The protocol of the paper, with its mechanisms as printed. Those that know only faces are compared with sums
+          of faces, the others with faces minus edges of the exact histogram. None of this is private.
 
-All noise is seeded here; nothing that these runs make may be published.
+All noise is seeded, so nothing that these runs produce may be published.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from dqam.experiments.datasets import code_stamp
 from dqam.experiments.metrics import cut, divergence, evenness, face_sums, mean_error
 from dqam.experiments.printed import PRINTED, Exact
 from dqam.geometry.arrays import Integers
@@ -35,33 +35,17 @@ from dqam.sources import read
 from dqam.statistics.records import Records
 
 DISTINCT, PAPER = "distinct", "paper"
-EXACT = "exact"  # the exact histogram under the distinct protocol: no noise, but it counts trips again that return
-START = "uniform-start"  # trips spread evenly, their number and length exact: where the printed forms set out from
+EXACT = "exact"  # the exact histogram under the distinct protocol: no noise, but trips that return count again
+START = "uniform-start"  # trips spread evenly, with exact number and length: where the printed forms start
 NO_NOISE = math.inf  # the epsilon of these two
-
-DECIDING = (  # the code that decides what a run measures
-    "cities/*.py",
-    "consistency/*.py",
-    "mechanisms/*.py",
-    "partition/*.py",
-    "privacy/[bcn]*.py",
-    "evaluate/printed*.py",
-    *(f"{name}.py" for name in ("counting", "grid", "histogram", "rectangles", "statistics", "walks")),
-    *(f"evaluate/{name}.py" for name in ("datasets", "metrics", "protocol")),
-)
-
-
-def deciding_code() -> str:
-    """A fingerprint of all code that decides what a run measures."""
-    return code_stamp(*DECIDING)
 
 
 @dataclass(frozen=True, order=True)
 class Task:
     """One run of one mechanism.
 
-    rounds  T where it is set from outside, 0 where the mechanism decides
-    alone   whether its time counts, so that nothing else may run beside it
+    rounds  number of rounds T, or 0 if the mechanism chooses it
+    alone   whether it is timed, so that nothing else may run at the same time
     """
 
     protocol: str
@@ -76,20 +60,20 @@ class Task:
     alone: bool = False
 
     def key(self, stamp: str) -> str:
-        """What tells this run from all others; `stamp` stands for code, data and seed."""
+        """Tells this run from all others; `stamp` stands for code, data and seed."""
         return "/".join([*(str(getattr(self, field.name)) for field in fields(self)), stamp])
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What came out of a run.
+    """The result of a run.
 
     error, error_fresh  mean absolute error on the queries that the mechanism was given, and on as many others
     mean_answer         the mean true answer of the given queries
     kld                 divergence of its faces from the exact ones
     evenness            (largest - smallest face) / mean face
     total, visits       faces minus edges, and faces, over the whole grid
-    seconds             of the mechanism alone, the exact counts given
+    seconds             of the mechanism alone, given the exact counts
     """
 
     error: float
@@ -104,7 +88,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Row:
-    """A task and what it gave."""
+    """A task and its result."""
 
     task: Task
     measured: Measured
@@ -113,7 +97,7 @@ class Row:
     version: str
 
     def flat(self) -> dict[str, Any]:
-        """One level of names, as in results.parquet."""
+        """All values by name, as in results.parquet."""
         return {
             **asdict(self.task),
             **asdict(self.measured),
@@ -133,7 +117,7 @@ def noise_seed(seed: int, run: int) -> int:
 
 
 class Bench:
-    """A data set on a grid, with everything that is counted exactly and only once."""
+    """A data set on a grid, with exact counts that are made once for all runs."""
 
     def __init__(self, walks: Walks, seed: int) -> None:
         self.walks, self.grid, self.seed = walks, walks.grid, seed
@@ -146,15 +130,15 @@ class Bench:
 
     @cached_property
     def exact(self) -> Exact:
-        """What the printed forms look at."""
+        """The exact values that the printed forms look at."""
         return Exact(histogram=self.histogram, shares=spread_mass(self.walks), trips=self.walks.on_grid)
 
     def queries(self, count: int, fresh: bool) -> Integers:
-        """The query set, or as many rectangles that no mechanism is given; the same ones for every run."""
+        """The query set, or as many fresh rectangles that no mechanism is given; the same for every run."""
         return random_rectangles(self.grid, count, np.random.default_rng([self.seed, count, int(fresh)]))
 
     def run(self, task: Task) -> Measured:
-        """Do it."""
+        """Run a task."""
         return self._distinct(task) if task.protocol == DISTINCT else self._as_printed(task)
 
     def _distinct(self, task: Task) -> Measured:
@@ -218,16 +202,16 @@ class Bench:
 
 @lru_cache(maxsize=1)
 def bench(trips: Path, bounds: Bounds, resolution: int, seed: int) -> Bench:
-    """The bench of a file of trips; a process keeps the last one."""
+    """The bench for a file of trips; each process keeps the last one."""
     return Bench(walk(read(trips).trips(), Grid.over(bounds, resolution)), seed)
 
 
 def publishable() -> tuple[str, ...]:
-    """The mechanisms of the table that may publish."""
+    """The names of all mechanisms that may publish."""
     return tuple(name for name, known in MECHANISMS.items() if known.publishable)
 
 
 def has_rounds(mechanism: str) -> bool:
-    """Whether the number of rounds of a mechanism can be set from outside."""
+    """Whether the number of rounds is a parameter of a mechanism."""
     made: Any = make(mechanism)
     return is_dataclass(made) and any(field.name == "rounds" for field in fields(made))

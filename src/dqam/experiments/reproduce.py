@@ -1,4 +1,4 @@
-"""The experiments of the paper from end to end: data, runs, figures, tables and the page."""
+"""The experiments of the paper from start to finish: data, runs, figures, tables and the page."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from pathlib import Path
 from dqam.errors import InputError
 from dqam.experiments import figures
 from dqam.experiments.claims import claims
-from dqam.experiments.datasets import DataSet, made_up, prepare, real, stamp_of
+from dqam.experiments.datasets import DataSet, made_up, prepare, real
 from dqam.experiments.page import PageContent, deviation_rows, write_page
 from dqam.experiments.plan import FIGURES, Plan, Settings
-from dqam.experiments.protocol import DISTINCT, PAPER, Row, Task, deciding_code
+from dqam.experiments.protocol import DISTINCT, PAPER, Row, Task
 from dqam.experiments.results import Results, save_csv
 from dqam.experiments.runner import Parts, Place, chunked, run_all
+from dqam.experiments.stamps import code_stamp, stamp_of
 from dqam.runtime.files import replacing
 from dqam.runtime.progress import Progress, quiet
 
 CURVES = ("size", "queries", "resolution", "kld")
+DECIDING = "dqam.experiments.protocol", "dqam.experiments.datasets"  # these and their imports decide the numbers
 
 
 class StoppedError(Exception):
-    """The runs were interrupted; what was done is kept."""
+    """The runs were interrupted; finished ones are saved."""
 
 
 def reproduce(
@@ -35,19 +37,19 @@ def reproduce(
     progress: Progress = quiet,
     say: Callable[[str], None] = lambda _: None,
 ) -> Path:
-    """Run what is missing in `output`, draw, and give the path of the page.
+    """Do the runs that are missing in `output`, draw the figures, and return the path of the page.
 
-    only  names of FIGURES to run; all if empty. The page also shows the others that are already complete in `output`.
-    data  the folder of real data; a made-up city if None
+    only  names of FIGURES to run; all if empty. The page also shows other figures that are complete in `output`.
+    data  the folder of real data; None for a made-up city
     """
     unknown = [name for name in only if name not in FIGURES]
     if unknown:
-        raise InputError(f"There is no figure {unknown[0]!r}; --only takes {', '.join(FIGURES)}.")
+        raise InputError(f"There is no figure {unknown[0]!r}; use {', '.join(FIGURES)}.")
     figures.require_matplotlib()
     pair = made_up() if data is None else real(data)
     _claim_folder(output, settings, data)
     plan = Plan(settings, pair[0].name, pair[1].name)
-    code = deciding_code()
+    code = code_stamp(*DECIDING)
     keys = {
         task: task.key(stamp_of(code, one.stamp, str(settings.seed)))
         for one in pair
@@ -57,12 +59,12 @@ def reproduce(
     parts = Parts(output / "parts")
     rows, others = parts.rows(set(keys.values()))
     if others:
-        say(f"{others:,} runs in {parts.folder} were made by other code or of other data, and are not used.")
+        say(f"{others:,} runs in {parts.folder} are of other code or data, and are not used.")
     wanted = {task for name in only or FIGURES for task in plan.tasks(name)}
     missing = [task for task in wanted if keys[task] not in rows]
     try:
         if missing:
-            kept = f", {len(wanted) - len(missing):,} are there from before" if len(missing) < len(wanted) else ""
+            kept = f"; {len(wanted) - len(missing):,} are already done" if len(missing) < len(wanted) else ""
             say(f"{len(missing):,} runs to do{kept}.")
             places = _places(missing, pair, settings.seed, output / "trips", code, progress)
             _run(missing, places, processes, parts, rows, progress)
@@ -71,20 +73,19 @@ def reproduce(
     except KeyboardInterrupt:
         done = sum(keys[task] in rows for task in wanted)
         raise StoppedError(
-            f"Stopped; {done:,} of {len(wanted):,} runs are kept in {parts.folder}. "
-            "The same command goes on from there."
+            f"Stopped; {done:,} of {len(wanted):,} runs are kept in {parts.folder}. Repeat the command to continue."
         ) from None
 
 
 def _claim_folder(output: Path, settings: Settings, data: Path | None) -> None:
-    """Make the folder, or refuse one that holds something else."""
+    """Make the folder, or refuse one that holds results of other settings."""
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is a file; give a folder for the results.")
     for folder in (output, output / "parts", output / "trips"):
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"{folder} cannot be made ({error.strerror}); choose another place.") from None
+            raise InputError(f"{folder} cannot be created ({error.strerror}); choose another folder.") from None
     asked = json.loads(
         json.dumps({"settings": asdict(settings), "data": None if data is None else str(data.resolve())})
     )
@@ -96,8 +97,8 @@ def _claim_folder(output: Path, settings: Settings, data: Path | None) -> None:
             before = None
         if before != asked:
             raise InputError(
-                f"{output} holds results of other settings (see settings.json there); give another folder, or the "
-                "same --quick, --runs, --seed and --data as then."
+                f"{output} holds results of other settings (see settings.json there); choose another folder, or use "
+                "the same settings, seed and data."
             )
         return
     with replacing(file) as temporary:
@@ -107,7 +108,7 @@ def _claim_folder(output: Path, settings: Settings, data: Path | None) -> None:
 def _places(
     tasks: Sequence[Task], pair: Sequence[DataSet], seed: int, folder: Path, code: str, progress: Progress
 ) -> dict[tuple[str, int], Place]:
-    """The trips of all tasks, made where they are not there yet."""
+    """The trips of all tasks, made if they do not exist."""
     places = {}
     for one in pair:
         for trips in sorted({task.trips for task in tasks if task.data == one.name}):
@@ -125,7 +126,7 @@ def _run(
     rows: dict[str, Row],
     progress: Progress,
 ) -> None:
-    """Do the tasks and add them to `rows`; those whose time counts come last, one at a time."""
+    """Run the tasks and add the results to `rows`; those that are timed come last, one at a time."""
     before = len(rows)
     with progress("Running") as show:
 
@@ -147,7 +148,7 @@ def _write(
     settings: Settings,
     code: str,
 ) -> Path:
-    """All files of the folder."""
+    """Write all files of the folder."""
     results.save(output / "results.parquet")
     labels = {
         (spot.data, spot.trips): one.label(spot.trips)
@@ -175,7 +176,7 @@ def _write(
 
 
 def _draw(output: Path, plan: Plan, name: str, results: Results, labels: dict[tuple[str, int], str]) -> dict[str, Path]:
-    """One figure a protocol; by name the SVG."""
+    """One figure for each protocol; returns the SVG files by name."""
     chosen, drawn = plan.settings, {}
     measure = "kld" if name == "kld" else "error"
     for protocol, suffix, against in (
@@ -186,19 +187,19 @@ def _draw(output: Path, plan: Plan, name: str, results: Results, labels: dict[tu
         if not shown:
             continue
         columns = len(chosen.sizes) if name in ("size", "kld") else min(3, len(shown))
-        fixed = [f"{chosen.runs} runs a point"]
+        fixed = [f"{chosen.runs} runs per point"]
         if name in ("queries", "resolution"):
             fixed.insert(0, f"{labels[plan.home.data, plan.home.trips]}, n = {plan.home.trips:,}")
         if name != "queries":
             fixed.append(f"{chosen.queries:,} queries")
         if name != "resolution":
             fixed.append(f"resolution {chosen.resolution}")
-        what = "KLD of faces, nats" if name == "kld" else "average error per query"
+        what = "KL divergence of the faces in nats" if name == "kld" else "average error per query"
         path = output / f"{name}{suffix}"
-        note = ", ".join(fixed) + ". Bars: lowest and highest. Dashed: may be inconsistent. Not for publication."
+        note = ", ".join(fixed) + ". Bars: lowest and highest run. Dashed: may be inconsistent. Not private."
         share = name in ("queries", "resolution")
         if name == "kld":
-            against = "as printed" if suffix else "sound forms"
+            against = "mechanisms as printed" if suffix else "publishable mechanisms"
         figures.draw_panels(shown, columns, f"{FIGURES[name]}: {against}", what, note, path, share)
         figures.save_points(shown, protocol, measure, path.with_name(path.name + ".csv"))
         drawn[path.name] = path.with_name(path.name + ".svg")
@@ -211,7 +212,7 @@ def _draw_times(output: Path, plan: Plan, results: Results, labels: dict[tuple[s
         return {}
     path = output / "time"
     fixed = f"{plan.settings.queries:,} queries, resolution {plan.settings.resolution}"
-    note = f"{fixed}, exact counts given. Not for publication."
+    note = f"{fixed}, given the exact counts. Not private."
     figures.draw_times(results, plan, labels, names, note, path)
     rows = []
     for protocol, name in figures.timed_lines(names):

@@ -1,4 +1,4 @@
-"""The rows of all runs, and what is told of them: means, spreads, the best T."""
+"""The rows of all runs, and their summaries: means, spreads and the best T."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Point:
     """One measure of one mechanism at one spot and epsilon, over its runs."""
 
     mean: float
-    deviation: float  # with n - 1; not a number for a single run
+    deviation: float  # sample standard deviation; NaN for a single run
     low: float
     high: float
     runs: int
-    rounds: int = 0  # the T that was best, where one was chosen
+    rounds: int = 0  # the best T, if several were tried
 
     @classmethod
     def of(cls, values: Sequence[float], rounds: int = 0) -> Point:
@@ -52,7 +52,7 @@ class Results:
     def runs(
         self, protocol: str, spot: Spot, mechanism: str, epsilon: float = NO_NOISE, alone: bool = False
     ) -> dict[int, list[Row]]:
-        """The rows by T; 0 where the mechanism decided itself."""
+        """The rows by T; 0 if the mechanism chose it."""
         return self._found.get((protocol, spot, mechanism, epsilon, alone), {})
 
     def point(
@@ -65,9 +65,9 @@ class Results:
         hindsight: bool = False,
         alone: bool = False,
     ) -> Point | None:
-        """The mean over runs; None where there is none.
+        """The summary over runs; None if there are none.
 
-        Under the paper's protocol, and in hindsight, of all T that with the lowest mean error (or divergence).
+        Under the paper's protocol, and in hindsight, it is that of the T with the lowest mean.
         """
         by_rounds = self.runs(protocol, spot, mechanism, epsilon, alone)
         choose = hindsight or protocol == PAPER
@@ -92,4 +92,4 @@ def save_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]
     with replacing(path) as temporary, temporary.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(header)
-        writer.writerows([["" if cell != cell else cell for cell in row] for row in rows])  # not a number: empty
+        writer.writerows([["" if cell != cell else cell for cell in row] for row in rows])  # NaN becomes empty

@@ -1,7 +1,7 @@
-"""Runs many tasks on several processes, and keeps what is done, so that a run that was cut off goes on later.
+"""Runs many tasks in several processes, and saves finished ones, so that an interrupted experiment can continue.
 
-Tasks on the same data and grid stay together, as exact counts are then made once. Each chunk of them becomes one
-small file of JSON lines when it is done; a row is found again by its key.
+Tasks on the same data and grid stay together, because exact counts are then made once. Each finished chunk of tasks
+becomes a small file of JSON lines; a row is found again by its key.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import Any
 
 import dqam
 from dqam.errors import InputError
-from dqam.experiments.datasets import stamp_of
 from dqam.experiments.protocol import Row, Task, bench, noise_seed
+from dqam.experiments.stamps import stamp_of
 from dqam.geometry.grid import Bounds
 from dqam.runtime.files import replacing
 
@@ -33,7 +33,7 @@ ONE_THREAD = dict.fromkeys(("DQAM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THR
 
 @dataclass(frozen=True)
 class Place:
-    """Where the trips of a data set are, and their bounds; `stamp` tells this data and seed from others."""
+    """The file of a data set and its bounds; `stamp` is of its code, data and seed."""
 
     trips: Path
     bounds: Bounds
@@ -50,26 +50,26 @@ class Chunk:
 
 
 class Parts:
-    """The folder of what is done."""
+    """The folder of finished runs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def rows(self, keys: set[str]) -> tuple[dict[str, Row], int]:
-        """What is there under these keys, and how many rows are there under others."""
+        """The saved rows with these keys, and the number of rows with other keys."""
         found: dict[str, Row] = {}
         others = 0
         for path in sorted(self.folder.glob("*.jsonl")):
             try:
                 rows = [Row.of(json.loads(line)) for line in path.read_text().splitlines()]
             except (ValueError, KeyError, TypeError):
-                raise InputError(f"{path} is damaged; remove it, and its runs are made again.") from None
+                raise InputError(f"{path} is damaged; remove it, and its runs are repeated.") from None
             found.update({row.key: row for row in rows if row.key in keys})
             others += sum(row.key not in keys for row in rows)
         return found, others
 
     def save(self, rows: list[Row]) -> None:
-        """Keep rows, all or none."""
+        """Save rows, all or none."""
         if not rows:
             return
         name = stamp_of(*(row.key for row in rows))
@@ -78,7 +78,7 @@ class Parts:
 
 
 def chunked(tasks: Iterable[Task], places: dict[tuple[str, int], Place]) -> list[Chunk]:
-    """Tasks in chunks, the largest data sets first so that no long one is left for the end."""
+    """Tasks in chunks, the largest data sets first, so that no long chunk is left for the end."""
 
     def group(task: Task) -> tuple[Any, ...]:
         return -task.trips, task.data, -task.resolution
@@ -94,7 +94,7 @@ def chunked(tasks: Iterable[Task], places: dict[tuple[str, int], Place]) -> list
 
 
 def run_chunk(chunk: Chunk, stopped: Callable[[], bool] = lambda: False) -> list[Row]:
-    """Do the tasks one after the other, until `stopped`."""
+    """Run the tasks one after the other, until `stopped`."""
     place, rows = chunk.place, []
     for task in chunk.tasks:
         if stopped():
@@ -105,7 +105,7 @@ def run_chunk(chunk: Chunk, stopped: Callable[[], bool] = lambda: False) -> list
             if task.alone:
                 measured = table.run(task)  # the first time may have compiled
         except Exception as error:
-            error.add_note(f"This was {task}.")
+            error.add_note(f"The task was {task}.")
             raise
         seed = noise_seed(place.seed, task.run)
         rows.append(Row(task, measured, seed, task.key(place.stamp), dqam.__version__))
@@ -113,7 +113,7 @@ def run_chunk(chunk: Chunk, stopped: Callable[[], bool] = lambda: False) -> list
 
 
 def run_all(chunks: list[Chunk], processes: int, keep: Callable[[list[Row]], None]) -> None:
-    """Do all chunks and hand their rows to `keep`. When interrupted, what is done by then is kept too."""
+    """Run all chunks and pass their rows to `keep`, including those finished by the time of an interrupt."""
     if processes == 1 or len(chunks) <= 1:
         for chunk in chunks:
             rows: list[Row] = []
@@ -135,8 +135,8 @@ def run_all(chunks: list[Chunk], processes: int, keep: Callable[[list[Row]], Non
                 keep(future.result())
         except BrokenProcessPool:
             raise InputError(
-                "A process ended in the middle of a run, perhaps for want of memory; the same command goes on from "
-                "what is done, and --processes 1 needs less."
+                "A process died in the middle of a run, perhaps for lack of memory; run again with the same output to "
+                "continue, and with processes=1 to use less memory."
             ) from None
         except BaseException:
             stop.set()
@@ -146,7 +146,7 @@ def run_all(chunks: list[Chunk], processes: int, keep: Callable[[list[Row]], Non
             raise
 
 
-_stop: Any = None  # in a worker: set when it should come to an end
+_stop: Any = None  # in a worker: the event that tells it to stop
 
 
 def _remember(stop: Any) -> None:
