@@ -9,6 +9,7 @@ from dqam.audit.estimate import audit
 from dqam.audit.pairs import ADVERSARIAL_PAIRS, Pairs
 from dqam.mechanisms import MECHANISMS
 from tests.audit.cases import TREES, revealing_pairs
+from tests.commands import run
 
 
 def bound(name: str, runs: int, pairs: Pairs, epsilon: Fraction = Fraction(1)) -> float:
@@ -45,3 +46,9 @@ def test_every_mechanism_that_may_publish_is_audited() -> None:
 def test_every_question_is_audited_with_half_its_noise() -> None:
     assert {name.removeprefix("fault-half-") for name in HALVED_CASES} == set(QUESTION_CASES)
     assert not any(case.sound for case in (*HALVED_CASES.values(), *FAULT_CASES.values()))
+
+
+def test_the_help_says_what_can_be_audited() -> None:
+    text = run("audit", "--help").stdout
+    assert all(name in text for name in CASES if name not in HALVED_CASES)
+    assert all(case.about in text for case in (*QUESTION_CASES.values(), *FAULT_CASES.values()))

@@ -53,8 +53,8 @@ def claims(plan: Plan, results: Results) -> list[Claim]:
             _lowest,
             "The paper compares answers to different questions: LM, MWEM and DAWA are compared with sums of faces "
             "(visits to cells), PriSH and DQAM with faces minus edges. Here all mechanisms are private and answer the "
-            "same question, distinct trips. If the number of trips times ε is small, nothing but this number can be "
-            "learned, and all mechanisms spread trips evenly: there is no advantage at small ε.",
+            "same question, distinct trips. If the number of trips times ε is small, the private forms of the paper's "
+            "mechanisms learn only this number and spread trips evenly: DQAM has no advantage at small ε.",
         ),
         (
             "PriSH / DQAM = 7.4 at 1,000 trips, 8,000 queries, ε = 0.01",

@@ -196,7 +196,10 @@ def _draw(output: Path, plan: Plan, name: str, results: Results, labels: dict[tu
             fixed.append(f"resolution {chosen.resolution}")
         what = "KL divergence of the faces in nats" if name == "kld" else "average error per query"
         path = output / f"{name}{suffix}"
-        note = ", ".join(fixed) + ". Bars: lowest and highest run. Dashed: may be inconsistent. Not private."
+        note = (
+            ", ".join(fixed)
+            + ". Bars: lowest and highest run. Dashed: may be inconsistent. Seeded noise: not for publication."
+        )
         share = name in ("queries", "resolution")
         if name == "kld":
             against = "mechanisms as printed" if suffix else "publishable mechanisms"
@@ -212,7 +215,7 @@ def _draw_times(output: Path, plan: Plan, results: Results, labels: dict[tuple[s
         return {}
     path = output / "time"
     fixed = f"{plan.settings.queries:,} queries, resolution {plan.settings.resolution}"
-    note = f"{fixed}, given the exact counts. Not private."
+    note = f"{fixed}, given the exact counts. Seeded noise: not for publication."
     figures.draw_times(results, plan, labels, names, note, path)
     rows = []
     for protocol, name in figures.timed_lines(names):
