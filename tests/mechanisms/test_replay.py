@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dqam.audit.cases import WHOLE_MECHANISMS
-from dqam.audit.neighbours import Prompted
+from dqam.audit.neighbours import ScriptedCurator
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.trips import Trips
@@ -39,11 +39,11 @@ def test_nothing_but_the_answers_decides(name: str) -> None:
     for epsilon in (1, 20):
         grid = Grid((0.0, 0.0, 1.0, 1.0), int(rng.integers(2, 14)), int(rng.integers(2, 14)))
         queries = random_rectangles(grid, int(rng.integers(1, 40)), rng)
-        first = Prompted(some_walks(rng, grid, 200), Budget(epsilon), SeededNoise(int(rng.integers(2**31))))
+        first = ScriptedCurator(some_walks(rng, grid, 200), Budget(epsilon), SeededNoise(int(rng.integers(2**31))))
         made = FORMS[name].synthesize(first, queries, first.budget).histogram
         assert first.spent == epsilon
         for trips in (0, 1, 60):
-            again = Prompted(some_walks(rng, grid, trips), Budget(epsilon), SeededNoise(0))
+            again = ScriptedCurator(some_walks(rng, grid, trips), Budget(epsilon), SeededNoise(0))
             again.script = first.answers
             same = FORMS[name].synthesize(again, queries, again.budget).histogram
             assert [each.question for each in again.asked] == [each.question for each in first.asked]

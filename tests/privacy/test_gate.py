@@ -83,7 +83,7 @@ def test_mechanisms_know_the_curator_and_no_trips() -> None:
         "from dqam.privacy.curator import Aggregates",
         "from dqam.statistics.buckets import L1Buckets",
         "from dqam.experiments.printed import PRINTED",
-        "from dqam.audit.estimate import laid",
+        "from dqam.audit.pairs import walks_of",
         "from dqam.geometry.histogram import spread_mass",
         "from dqam.privacy.noise import SeededNoise",
         "import importlib",
