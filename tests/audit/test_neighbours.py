@@ -64,10 +64,12 @@ def test_no_unit_shows_in_files_that_are_read_in_pieces(name: str, monkeypatch: 
 
 @pytest.fixture
 def small_parts(spark: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session of Spark that divides even a few points into parts, and is asked one question of each kind."""
+    """A session of Spark that divides even a few points into parts, and is asked the first question of each kind."""
     monkeypatch.setattr(engine, "LEAST", 8)
     monkeypatch.setattr(engine, "SPREAD", 2)
-    monkeypatch.setattr(neighbours, "QUESTIONS", tuple({type(question): question for question in QUESTIONS}.values()))
+    monkeypatch.setattr(
+        neighbours, "QUESTIONS", tuple({type(question): question for question in QUESTIONS[::-1]}.values())
+    )
 
 
 @pytest.mark.parametrize(
