@@ -15,7 +15,7 @@ import click
 
 import dqam
 from dqam.cli import analyst, custodian, demo, exact, generate, research, terminal
-from dqam.cli.terminal import plain, words
+from dqam.cli.terminal import in_options, plain, words
 from dqam.errors import BudgetError, InputError
 from dqam.runtime import stopping
 
@@ -37,7 +37,7 @@ def main() -> NoReturn:
         error.show()
         sys.exit(error.exit_code)
     except InputError as error:
-        words.print(f"[bold red]Error:[/] {plain(error)}", soft_wrap=True)
+        words.print(f"[bold red]Error:[/] {plain(in_options(str(error)))}", soft_wrap=True)
         sys.exit(3 if isinstance(error, BudgetError) else 2)
     except OSError as error:
         words.print(f"[bold red]Error:[/] {plain(error)}", soft_wrap=True)

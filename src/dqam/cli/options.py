@@ -20,7 +20,7 @@ PATH = click.Path(path_type=Path)
 
 
 class PathOrUrl(click.ParamType[Any]):
-    """A path, or a URL as it was given."""
+    """A path, or a URL that stays text."""
 
     name = "path"
 
@@ -37,7 +37,7 @@ TRIPS_AND_GRID: tuple[Option, ...] = (
         nargs=4,
         required=True,
         metavar="W S E N",
-        help="West, south, east, north of the map: public, chosen by you, never taken from the data.",
+        help="West, south, east and north of the map. They are published: choose them, never take them from the data.",
     ),
     click.option("--resolution", "-k", type=int, default=8, show_default=True, help="2^k x 2^k cells, k from 1 to 12."),
     click.option("--crs", default=DEGREES, show_default=True, help="CRS of the bounds, such as EPSG:28355."),
@@ -46,7 +46,7 @@ TRIPS_AND_GRID: tuple[Option, ...] = (
         "columns",
         multiple=True,
         metavar="ROLE=NAME",
-        help="Name a column that is not recognised, or use none (person=). "
+        help="The column for a role, if it is not recognised; person= for none. "
         "Roles: trip, person, time, lon, lat, geometry, polyline.",
     ),
     click.option(
@@ -55,12 +55,12 @@ TRIPS_AND_GRID: tuple[Option, ...] = (
         help="What to do with rows that cannot be used, such as points with invalid coordinates. By default `publish` "
         "drops them, so that no row decides whether there is a release; other commands fail.",
     ),
-    click.option("--source-crs", help="CRS of the file's coordinates, if it does not say so itself."),
-    click.option("--swap-axes", is_flag=True, help="The file has latitude and longitude exchanged."),
+    click.option("--source-crs", help="CRS of the coordinates in the file, if the file does not declare it."),
+    click.option("--swap-axes", is_flag=True, help="Exchange x and y (longitude and latitude) of the file."),
     click.option(
         "--max-gap",
         metavar="120s|500m",
-        help="Cut a trip where the GPS was silent for longer than this (s, min, m or km).",
+        help="Cut a trip at gaps between points longer than this (s, min, m or km).",
     ),
 )
 
@@ -70,20 +70,20 @@ OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace the output i
 
 
 def refuse_to_replace(output: Path | None, overwrite: bool) -> None:
-    """An `InputError` where a file would be lost by chance."""
+    """Raise an `InputError` if a file would be replaced by accident."""
     if output is not None and output.exists() and not overwrite:
         raise InputError(f"{output} exists; give another name, or --overwrite to replace it.")
 
 
 def with_options(command: Command, *options: Option) -> Command:
-    """The command with these options, in this order in its help."""
+    """The command with these options, which its help lists in this order."""
     for option in reversed(options):
         command = option(command)
     return command
 
 
 def seed_option(about: str) -> Option:
-    """--seed, with the words about it in the help."""
+    """The option --seed, with its help."""
     return click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help=about)
 
 
@@ -114,7 +114,7 @@ def reads_trips(command: Command) -> Command:
         for column in columns:
             role, equals, name = column.partition("=")
             if not equals:
-                raise InputError(f"--column wants ROLE=NAME, like --column trip=ride_id; got {column!r}.")
+                raise InputError(f"--column must be ROLE=NAME, such as --column trip=ride_id; got {column!r}.")
             roles[role] = name
         trips: Any = file
         if options.get("engine") == "spark":

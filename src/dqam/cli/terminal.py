@@ -1,8 +1,11 @@
-"""What goes to the terminal: words and progress to standard error, answers to standard output."""
+"""Output to the terminal: messages and progress on standard error, answers on standard output."""
 
 from __future__ import annotations
 
+import ast
 import json
+import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -27,19 +30,73 @@ words = Console(stderr=True, highlight=False)
 answers = Console(highlight=False)
 
 
+# The options of the command line by the parameters of Python that errors name.
+FLAGS = {"swap_axes": "--swap-axes", "sure": "--sure"}
+OPTIONS = {
+    "crs": "--source-crs",  # errors name the CRS of the source; that of the grid is never the way out
+    "on_error": "--on-error",
+    "gap": "--max-gap",
+    "memory": "--memory",
+    "engine": "--engine",
+    "dataset": "--dataset",
+    "total": "--total",
+    "epsilon": "--epsilon",
+    "unit": "--unit",
+    "max_trips": "--max-trips",
+    "mechanism": "--mechanism",
+    "ledger": "--ledger",
+}
+_TEXT = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""
+_VALUE = rf"{_TEXT}|\.\.\.|\d+(?:[./]\d+)?"
+_COLUMNS = re.compile(rf"\bcolumns=\{{((?:{_TEXT}|[^{{}}'\"])*)\}}")
+_COLUMN = re.compile(rf"({_TEXT})\s*:\s*({_VALUE})")
+_FLAG = re.compile(rf"(?<![\w/])({'|'.join(FLAGS)})=True\b")
+_OPTION = re.compile(rf"(?<![\w/])({'|'.join(OPTIONS)})=({_VALUE})")  # not in a path like /unit=1/part.parquet
+_SET_TOTAL = re.compile(rf"`?\bLedger\.set_total\(({_VALUE}),\s*({_VALUE}|\w+)\)`?")
+
+
+def in_options(message: str) -> str:
+    """A message of the library in terms of the command line: options in place of parameters.
+
+    >>> in_options("Name it, columns={'trip': 'ride id'}, or use engine='local'.")
+    "Name it, --column 'trip=ride id', or use --engine local."
+    """
+
+    def columns(found: re.Match[str]) -> str:
+        pairs = [
+            f"{_word(role)}={_word(name) if name != '...' else 'NAME'}" for role, name in _COLUMN.findall(found[1])
+        ]
+        return " ".join(f"--column {shlex.quote(pair)}" for pair in pairs or ["ROLE=NAME"])
+
+    message = _COLUMNS.sub(columns, message)
+    message = _FLAG.sub(lambda found: FLAGS[found[1]], message)
+    message = _SET_TOTAL.sub(lambda found: f"`dqam ledger total {_shown(found[1])} {_shown(found[2])}`", message)
+    return _OPTION.sub(lambda found: f"{OPTIONS[found[1]]} {_shown(found[2])}", message)
+
+
+def _word(value: str) -> str:
+    """The text of a Python literal, or the value as it is written."""
+    return str(ast.literal_eval(value)) if value[0] in "'\"" else value
+
+
+def _shown(value: str) -> str:
+    """A value as it is typed in a shell."""
+    return shlex.quote(_word(value))
+
+
 def plain(error: Exception | str) -> str:
-    """The words, with nothing in them taken as markup or by the terminal."""
+    """The text, with nothing in it that would be taken as markup or by the terminal."""
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in str(error)).replace("[", r"\[")
 
 
 def itself() -> str:
-    """The command as its user would call it again: by its path, where the shell does not find its name."""
+    """The command as its user would call it again: by its path if the shell does not find its name."""
     called = Path(sys.argv[0])
     return "dqam" if shutil.which("dqam") or called.name != "dqam" else str(called)
 
 
 def progress_of(what: str) -> AbstractContextManager[Show]:
-    """A progress bar, beside which words may be printed."""
+    """A progress bar that leaves room for messages."""
     return bar(what, words)
 
 
@@ -55,22 +112,22 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """The one JSON object of --json."""
+    """Print the one JSON object of --json."""
     click.echo(json.dumps(value))
 
 
 def say_notes(source: Source) -> None:
-    """What was noticed in the file."""
+    """Print what a user should know about how the source is read."""
     for note in source.notes:
-        words.print(f"[yellow]Note:[/] {plain(note)}")
+        words.print(f"[yellow]Note:[/] {plain(in_options(note))}")
 
 
 def say_left_out(source: Source) -> None:
-    """What was not used of the file, and what was joined."""
+    """Print what was left out of the source, and what was joined."""
     for note in source.left_out:
         words.print(note, markup=False)
 
 
 def say_not_private(console: Console) -> None:
-    """The label of everything exact."""
+    """Print the label of all exact figures."""
     console.print(f"[bold red]{NOT_PRIVATE}[/]")

@@ -25,14 +25,15 @@ from dqam.errors import InputError
 from dqam.geometry.arrays import Integers
 from dqam.geometry.compact_walks import Steps
 from dqam.geometry.grid import Grid
+from dqam.geometry.ids import missing_id as nobody
+from dqam.geometry.ids import with_nulls
 from dqam.geometry.walks import AnyWalks, Gap, walk
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.sketch import NO_TRIPS, Sketch, sketch_sql
 from dqam.runtime import stopping
 from dqam.runtime.progress import EVERY, Progress, Show, quiet
 from dqam.sources import Source, regrouped
-from dqam.sources.points import gather
-from dqam.sources.values import nobody, with_nulls
+from dqam.sources.points import assemble_trips as gather
 from dqam.statistics.aggregate import Aggregate, add_up
 
 T = TypeVar("T")

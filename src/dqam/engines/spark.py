@@ -35,6 +35,7 @@ from dqam.errors import InputError
 from dqam.geometry.arrays import Integers, Mask
 from dqam.geometry.compact_walks import Steps
 from dqam.geometry.grid import Grid
+from dqam.geometry.ids import LONGEST_ID as LONGEST
 from dqam.geometry.trips import Trips, offsets_of
 from dqam.geometry.walks import Gap, walk
 from dqam.privacy.contribution import ContributionBound, unknown_person
@@ -43,9 +44,10 @@ from dqam.runtime import stopping
 from dqam.runtime.progress import Progress, looking, quiet
 from dqam.sources import Source
 from dqam.sources.columns import Columns
-from dqam.sources.tables import ArrowTable, ParquetTable, open_path
+from dqam.sources.parquet_table import ParquetTable
+from dqam.sources.reading import open_path
+from dqam.sources.tables import ArrowTable
 from dqam.sources.validation import NO_ID
-from dqam.sources.values import LONGEST
 from dqam.statistics.aggregate import Aggregate, add_up, combined
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from dqam.errors import InputError
 from dqam.geometry.arrays import Mask
+from dqam.geometry.ids import ids_of, without_nulls
 from dqam.geometry.trips import Trips
-from dqam.sources.values import ids_of, without_nulls
 from dqam.values.guarantee import Unit
 
 Ids: TypeAlias = Sequence[object] | pa.Array | None

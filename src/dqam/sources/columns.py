@@ -1,13 +1,15 @@
-"""Which column of a table plays which role: names that people's tools write, and the user's own word."""
+"""Which column of a table has which role, by the names that common tools write or by what the user says."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from dqam.errors import InputError
 
-# Per role, names in order of preference; compared without case.
+# By role, the recognised names in order of preference; case does not matter.
 NAMES = {
     "trip": ("tid", "trip_id", "traj_id", "trajectory_id", "tripid", "trajid", "track_id", "trip", "trajectory"),
     "person": ("uid", "user_id", "person_id", "taxi_id", "userid", "user", "person", "driver_id", "vehicle_id"),
@@ -19,9 +21,21 @@ NAMES = {
 }
 
 
+# By role, what the name of a column contains that is worth suggesting to the user.
+_LIKELY = {
+    "trip": r"trip|ride|journey|traj|track|session",
+    "person": r"user|person|driver|device|vehicle|taxi|bike|imei|mmsi",
+    "lon": r"lon|lng|east",
+    "lat": r"lat|north",
+    "geometry": r"geo|wkt|wkb|shape|line",
+    "polyline": r"poly|coord",
+}
+_DATA = r"\d\.\d|^[-+]?\d{3,}$|^-\d"  # a number, or a list of coordinates, where a column's name is expected
+
+
 @dataclass(frozen=True)
 class Columns:
-    """The names of the columns in use; either polyline, geometry, or lon and lat are there."""
+    """The names of the columns in use; the place is in polyline, in geometry, or in lon and lat."""
 
     trip: str | None = None
     person: str | None = None
@@ -30,27 +44,27 @@ class Columns:
     lat: str | None = None
     geometry: str | None = None
     polyline: str | None = None
-    id: str | None = None  # a plain "id", which names a trip only where a row is a trip
+    id: str | None = None  # a column "id", which identifies a trip only if every row is a trip
 
     @property
     def keys(self) -> list[str]:
-        """What tells the trips of a point table apart; a trip's number need only be unique within a person."""
+        """The columns that identify a trip in a table of points; trip ids need only be unique within a person."""
         return list(dict.fromkeys(name for name in (self.person, self.trip) if name))
 
     @property
     def row_id(self) -> str | None:
-        """The column that identifies a trip, in a table with one trip per row."""
+        """The column that identifies a trip in a table with one trip per row."""
         return self.trip or self.id
 
     @property
     def by_person(self) -> bool:
-        """Whether everything of a person is one trip: rows are points (they have a time, or columns of longitude and
-        latitude), and there are no trip ids."""
+        """Whether all points of a person are one trip: rows are points (they have a time, or longitude and latitude),
+        and there are no trip ids."""
         return bool(self.person and not self.trip and (self.lon or (self.geometry and self.time)))
 
     @property
     def row_keys(self) -> list[str]:
-        """Columns that tell trips apart, where a row is a trip or a piece of one; none if every row is a trip."""
+        """The columns that identify a trip if rows are trips or pieces of them; none if every row is a trip."""
         if self.by_person:
             return [self.person] if self.person else []
         return [name for name in (self.person, self.row_id) if name] if self.row_id else []
@@ -70,30 +84,33 @@ class Columns:
 def recognise(
     names: Sequence[str], source: str, given: Mapping[str, str] | None = None, hints: Mapping[str, str] | None = None
 ) -> Columns:
-    """The roles of the columns `names`: what the user has `given`, then `hints` of the format, then known names.
+    """The columns by role: as `given` by the user, then as the format `hints`, then by recognised names.
 
     >>> recognise(["uid", "tid", "datetime", "lat", "lng"], "trips.csv").keys
     ['uid', 'tid']
     """
     given = dict(given or {})
-    if unknown := [role for role in given if role not in NAMES]:
-        raise InputError(f"{source}: {unknown[0]!r} is not a role of a column; the roles are {', '.join(NAMES)}.")
     for role, name in given.items():
+        if role not in NAMES:
+            meant = next((f" (did you mean {known!r}?)" for known in NAMES if role.lower() in NAMES[known]), "")
+            raise InputError(f"{source}: {role!r} is not a role of a column{meant}; the roles are {', '.join(NAMES)}.")
         if name and name not in names:
-            raise InputError(
-                f"{source} has no column {name!r} for {role}; it has {_listed(names)}: name one of them instead."
+            close = get_close_matches(name.lower(), [each.lower() for each in names], 1)
+            meant = next(
+                (f"; did you mean {each!r}?" for each in names if [each.lower()] == close), "; name one of them."
             )
+            raise InputError(f"{source} has no column {name!r} for {role}: it has {_listed(names)}{meant}")
     lower: dict[str, str] = {}
     for name in names:
         lower.setdefault(name.strip().lower(), name)
     roles = {role: next((lower[alias] for alias in NAMES[role] if alias in lower), None) for role in NAMES}
     roles |= {role: name for role, name in (hints or {}).items() if name in names}
-    # What the user gives for the place rules out the other ways to give it.
+    # If the user names a column for the place, the other ways to give the place are not used.
     if given.keys() & {"lon", "lat"}:
         roles |= {"geometry": None, "polyline": None}
     elif "geometry" in given:
         roles["polyline"] = None
-    roles |= {role: name or None for role, name in given.items()}  # an empty name: not to be used
+    roles |= {role: name or None for role, name in given.items()}  # an empty name means that the role is not used
     if roles["polyline"] or roles["geometry"]:
         roles |= {"lon": None, "lat": None}
     if roles["polyline"]:
@@ -102,24 +119,57 @@ def recognise(
     if doubled := [name for name in columns.used if list(names).count(name) > 1]:
         raise InputError(f"{source} has more than one column {doubled[0]!r}; rename all but one of them.")
     if not (columns.polyline or columns.geometry or (columns.lon and columns.lat)):
-        raise _missing(source, names, ("polyline", "geometry", "lon", "lat"), "coordinates")
+        raise _no_place(source, names, columns)
     return columns
 
 
 def require_keys(columns: Columns, names: Sequence[str], source: str) -> None:
-    """Raise an `InputError` if a point table has no ids, without which its points cannot be grouped into trips."""
-    if not columns.keys:
-        raise _missing(source, names, ("trip", "person"), "trip or person ids")
-
-
-def _missing(source: str, names: Sequence[str], roles: Sequence[str], what: str) -> InputError:
-    sought = "; ".join(f"{role}: {', '.join(NAMES[role])}" for role in roles)
-    return InputError(
-        f"{source} has no columns for {what}: it has {_listed(names)}, and these names were looked for: {sought}. "
-        f"Say which to use: --column {roles[0]}=NAME, or in Python columns={{'{roles[0]}': NAME, ...}}."
+    """Raise an `InputError` if a table of points has no ids, without which points cannot be grouped into trips."""
+    if columns.keys:
+        return
+    others = [name for name in names if name not in columns.used]
+    role = "person" if _guess(others, "person") and not _guess(others, "trip") else "trip"
+    way_out = f"Name the column that has them, {_advice(others, role)}" if others else "Add a column that has them"
+    raise InputError(
+        f"{source} has points but no trip or person ids, which say which points belong together: it has "
+        f"{_listed(names)}. {way_out}; recognised names are {', '.join(NAMES['trip'] + NAMES['person'])}."
     )
 
 
+def _no_place(source: str, names: Sequence[str], columns: Columns) -> InputError:
+    """The error if there are no coordinates, or only one of lon and lat."""
+    if any(re.search(_DATA, name) for name in names):
+        return InputError(f"The first row of {source} looks like data; add a header row with the names of the columns.")
+    others = [name for name in names if name not in columns.used]
+    if columns.lon or columns.lat:
+        found, missing = ("lon", "lat") if columns.lon else ("lat", "lon")
+        return InputError(
+            f"{source} has a column for {found} but none for {missing}: it has {_listed(names)}. Name it, "
+            f"{_advice(others, missing)}; recognised names are {', '.join(NAMES[missing])}."
+        )
+    ways = {("lon", "lat"): "points", ("geometry",): "WKT or WKB", ("polyline",): "JSON lists of [lon, lat]"}
+    likely = [roles for roles in ways if all(_guess(others, role) for role in roles)]
+    advice = " or ".join(f"{_advice(others, *roles)} for {ways[roles]}" for roles in likely[:1] or ways)
+    sought = [", ".join(name for role in roles for name in NAMES[role]) for roles in ways]
+    return InputError(
+        f"{source} has no columns for coordinates: it has {_listed(names)}. Name them, {advice}; recognised names are "
+        f"{' or '.join(sought)}."
+    )
+
+
+def _guess(names: Sequence[str], role: str) -> str | None:
+    """The only column whose name looks like `role`; None if there is no such column, or more than one."""
+    likely = [name for name in names if re.search(_LIKELY[role], name.lower())]
+    return likely[0] if len(likely) == 1 else None
+
+
+def _advice(names: Sequence[str], *roles: str) -> str:
+    """The parameter that names columns for `roles`."""
+    guesses = {role: _guess(names, role) or "NAME" for role in roles}
+    return f"columns={guesses}"
+
+
 def _listed(names: Sequence[str]) -> str:
-    words = [name if len(name) <= 30 else f"{name[:27]}..." for name in names[:20]]
+    shown = ["..." if re.search(_DATA, name) else name for name in names[:20]]
+    words = [name if len(name) <= 30 else f"{name[:27]}..." for name in shown]
     return ", ".join(words) + (f" and {len(names) - 20} more" if len(names) > 20 else "") if words else "no columns"

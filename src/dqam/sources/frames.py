@@ -1,4 +1,4 @@
-"""Python objects as tables, known by what they can do, so that none of their libraries is imported here."""
+"""Data frames as tables. They are recognised by their methods, so that none of their libraries is imported here."""
 
 from __future__ import annotations
 
@@ -7,40 +7,74 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 import shapely
 
 from dqam.errors import InputError
+from dqam.geometry.ids import EXACT_BELOW
 from dqam.sources.geometry_column import crs_name
-from dqam.sources.tables import ArrowTable, Batches, MemoryTable, Skip, Table, translated
-from dqam.sources.values import WHOLE
+from dqam.sources.tables import ArrowTable, Batches, MemoryTable, Skip, Table, input_errors
 
 
-def open_object(thing: Any) -> tuple[Table, dict[str, str]]:
-    """The table in a data frame or collection of trajectories, and the roles it gives to columns itself."""
+@runtime_checkable
+class ArrowStream(Protocol):
+    """A table that exports itself as Arrow: of pandas, GeoPandas, Polars, PyArrow or DuckDB."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+
+@runtime_checkable
+class LazyFrame(Protocol):
+    """A query of Polars that has not run yet."""
+
+    def collect(self) -> ArrowStream: ...
+    def collect_schema(self) -> object: ...
+
+
+@runtime_checkable
+class Trajectories(Protocol):
+    """A trajectory, or a collection of them, of MovingPandas."""
+
+    def to_point_gdf(self) -> Any: ...
+    def get_traj_id_col(self) -> str: ...
+
+
+@runtime_checkable
+class SparkFrame(Protocol):
+    """A data frame of Spark."""
+
+    @property
+    def columns(self) -> list[str]: ...
+    def mapInArrow(self, func: Any, schema: Any) -> Any: ...  # noqa: N802 - Spark's name
+
+
+Frame = ArrowStream | LazyFrame | Trajectories | SparkFrame
+
+
+def open_object(thing: Frame) -> tuple[Table, dict[str, str]]:
+    """The table in a data frame or collection of trajectories, and the column names by role that it declares itself."""
     name = type(thing).__name__
     hints: dict[str, str] = {}
-    if hasattr(thing, "mapInArrow"):  # Spark; the first, as its remote data frames have attributes of any name
+    if isinstance(thing, SparkFrame):  # first, as remote data frames of Spark have attributes of any name
         return SparkTable(thing), hints
-    with translated(name):
-        if hasattr(thing, "to_point_gdf") and hasattr(thing, "get_traj_id_col"):  # MovingPandas
+    with input_errors(name):
+        frame: Any = thing
+        if isinstance(thing, Trajectories):
             hints["trip"] = thing.get_traj_id_col()
-            thing = thing.to_point_gdf()
-            thing = thing.rename_axis(index=thing.index.name or "t")
-            hints["time"] = thing.index.name
-        if isinstance(thing, pa.RecordBatch):
-            thing = pa.Table.from_batches([thing])
-        if hasattr(thing, "collect") and hasattr(thing, "collect_schema"):  # Polars LazyFrame
-            thing = thing.collect()
-        if hasattr(thing, "reset_index") and hasattr(thing, "columns"):  # pandas, GeoPandas
-            return PandasTable(name, thing), hints
-        if isinstance(thing, pa.Table):
-            return ArrowTable(name, thing), hints
-        if hasattr(thing, "__arrow_c_stream__"):  # Polars DataFrame, DuckDB relation...
-            return ArrowTable(name, pa.table(thing)), hints
+            frame = thing.to_point_gdf()
+            frame = frame.rename_axis(index=frame.index.name or "t")
+            hints["time"] = frame.index.name
+        elif isinstance(thing, LazyFrame):
+            frame = thing.collect()
+        if hasattr(frame, "reset_index") and hasattr(frame, "columns"):  # pandas, GeoPandas
+            return PandasTable(name, frame), hints
+        if isinstance(frame, pa.RecordBatch):
+            frame = pa.Table.from_batches([frame])
+        if isinstance(frame, ArrowStream):
+            return ArrowTable(name, frame if isinstance(frame, pa.Table) else pa.table(frame)), hints
     raise InputError(
         f"An object of type {name} cannot be read; give a path, a pandas, GeoPandas, Polars or Arrow table, "
         "MovingPandas trajectories or Trips."
@@ -48,13 +82,15 @@ def open_object(thing: Any) -> tuple[Table, dict[str, str]]:
 
 
 class SparkTable(Table):
-    """A data frame of Spark, which is not read here."""
+    """A data frame of Spark, whose rows stay on the cluster."""
 
-    def __init__(self, frame: Any) -> None:
+    kind = "Spark data frame"
+
+    def __init__(self, frame: SparkFrame) -> None:
         self.name, self.names, self.frame = "The data frame", list(frame.columns), frame
 
     def batches(self, columns: Sequence[str], rows: int, skip: Skip | None = None) -> Batches:
-        raise InputError(f"{self.name} is on a cluster; dqam.publish has it counted there.")
+        raise InputError(f"{self.name} is on a cluster and cannot be read here; pass it to dqam.publish.")
 
 
 class PandasTable(MemoryTable):
@@ -64,7 +100,7 @@ class PandasTable(MemoryTable):
         levels = [level for level in frame.index.names if level is not None]
         self._frame = frame.reset_index(levels) if levels and not set(levels) & set(frame.columns) else frame
         self._labels = {str(label): label for label in self._frame.columns}
-        super().__init__(name, [str(label) for label in self._frame.columns], self._arrow)
+        super().__init__(name, "pandas data frame", [str(label) for label in self._frame.columns], self._arrow)
         self.geometry = getattr(frame, "active_geometry_name", None)
 
     def crs(self, column: str) -> str | None:
@@ -83,7 +119,7 @@ class PandasTable(MemoryTable):
 
 
 def _column(values: Any) -> pa.Array:
-    """A column of a data frame. A column of Python objects becomes text; each value is converted by itself."""
+    """A column of a data frame. Python objects become text, each by itself."""
     if values.dtype != object:
         return pa.array(values, from_pandas=True)
     from pandas.api.types import infer_dtype
@@ -95,8 +131,10 @@ def _column(values: Any) -> pa.Array:
 
 
 def _text(value: Any) -> str | None:
-    """An object as text: whole numbers without a decimal point, bytes and geometries in hexadecimal. None if it cannot
-    be a value in a table."""
+    """An object as text: whole numbers without a decimal point, bytes and geometries in hexadecimal.
+
+    None if the object cannot be a value of a table.
+    """
     try:
         if isinstance(value, str):
             value.encode()
@@ -105,12 +143,12 @@ def _text(value: Any) -> str | None:
             return value.hex()
         if isinstance(value, float | np.floating):
             number = float(value)
-            whole = abs(number) < WHOLE and number.is_integer()
+            whole = abs(number) < EXACT_BELOW and number.is_integer()
             return None if math.isnan(number) else str(int(number)) if whole else repr(number)
         if isinstance(value, bool | np.bool_ | int | np.integer | Decimal):
             return str(value)
         if isinstance(value, date):
             return value.isoformat()
         return shapely.to_wkb(value, hex=True) if isinstance(value, shapely.Geometry) else None
-    except (ValueError, OverflowError):  # half a surrogate pair, too many digits for Python to print, no date
+    except (ValueError, OverflowError):  # half a surrogate pair, more digits than Python prints, not a date
         return None

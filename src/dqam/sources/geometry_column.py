@@ -17,19 +17,21 @@ from numpy.typing import NDArray
 from dqam.errors import InputError
 from dqam.geometry.arrays import Floats, Integers, Mask
 from dqam.geometry.grid import DEGREES, parse_crs
-from dqam.sources.values import brief, is_text, numbers, plain
+from dqam.geometry.ids import is_text, plain_array
+from dqam.sources.values import numbers
 
 _MISSING, _POINT, _LINE = -1, 0, 1
 _WKB_POINT = 21  # bytes: order, type, x, y
 
 
 def crs_name(crs: Any) -> str:
-    """A short name of a CRS that a file or data frame declares; degrees on WGS 84 have one name only."""
+    """A short name of a CRS that a file or data frame declares; always EPSG:4326 for degrees on WGS 84."""
     try:
         known = crs if isinstance(crs, pyproj.CRS) else parse_crs(crs if isinstance(crs, str) else json.dumps(crs))
     except InputError:
+        words = str(crs) if len(str(crs)) <= 40 else f"{str(crs)[:37]}..."
         raise InputError(
-            f"The declared coordinate reference system {brief(crs)} is not known; give another (crs=..., --source-crs)."
+            f"The declared coordinate reference system {words} is not known; name the right one, crs='EPSG:...'."
         ) from None
     if known.equals(parse_crs(DEGREES), ignore_axis_order=True) or known.to_authority() == ("OGC", "CRS84"):
         return DEGREES
@@ -44,7 +46,7 @@ def primary_column(schema: pa.Schema) -> str | None:
 
 
 def _geoparquet(schema: pa.Schema) -> dict[str, Any]:
-    """GeoParquet's file metadata; empty where there is none or it makes no sense."""
+    """The GeoParquet metadata of a file; empty if there is none or it is not valid."""
     try:
         geo = json.loads((schema.metadata or {}).get(b"geo", b"{}"))
     except ValueError:
@@ -53,7 +55,7 @@ def _geoparquet(schema: pa.Schema) -> dict[str, Any]:
 
 
 def declared_crs(schema: pa.Schema, column: str) -> str | None:
-    """The CRS that GeoParquet or GeoArrow metadata gives for a column; None where nothing is said."""
+    """The CRS that GeoParquet or GeoArrow metadata declares for a column; None if there is no declaration."""
     about = _geoparquet(schema).get("columns", {}).get(column)
     if isinstance(about, dict):
         return crs_name(about["crs"]) if about.get("crs") else DEGREES
@@ -69,8 +71,8 @@ def declared_crs(schema: pa.Schema, column: str) -> str | None:
 
 
 def are_points(array: pa.Array, name: str) -> Mask:
-    """Which geometries are points; a row without a geometry is not."""
-    array = plain(array)
+    """Which geometries are points; false where there is no geometry."""
+    array = plain_array(array)
     kind = array.type
     valid: Mask = array.is_valid().to_numpy(zero_copy_only=False)
     if pt.is_struct(kind) or pt.is_fixed_size_list(kind) or _wkb_points(array) is not None:
@@ -82,8 +84,8 @@ def are_points(array: pa.Array, name: str) -> Mask:
 
 
 def points(array: pa.Array, name: str) -> tuple[Floats, Floats, Mask]:
-    """x and y of a column of points, NaN where there is none; and which rows are neither points nor empty nor null."""
-    array = plain(array)
+    """x and y of a column of points, NaN where there is none; and which rows have some other or an invalid geometry."""
+    array = plain_array(array)
     if pt.is_struct(array.type) or pt.is_fixed_size_list(array.type):
         return *_native_points(array, name), np.zeros(len(array), np.bool_)
     if pt.is_list(array.type) or pt.is_large_list(array.type):  # of points: a line
@@ -99,12 +101,12 @@ def points(array: pa.Array, name: str) -> tuple[Floats, Floats, Mask]:
 
 
 def lines(array: pa.Array, name: str, points: bool) -> tuple[Floats, Floats, Integers, Mask]:
-    """x and y of a column of LineStrings (with `points`, of points too); the number of points in each row, 0 where
-    there are none; and which rows are something else."""
-    array = plain(array)
+    """x and y of all points of a column of LineStrings (and of Points, with `points`), the number of points in each
+    row, and which rows have some other or an invalid geometry."""
+    array = plain_array(array)
     if pt.is_list(array.type) or pt.is_large_list(array.type):
         lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()).to_numpy()
-        return *_native_points(plain(array.flatten()), name), lengths, np.zeros(len(array), np.bool_)
+        return *_native_points(plain_array(array.flatten()), name), lengths, np.zeros(len(array), np.bool_)
     shapes, bad = _shapes(array, name)
     bad |= ~np.isin(shapely.get_type_id(shapes), (_MISSING, _LINE, _POINT) if points else (_MISSING, _LINE))
     shapes[bad] = None
@@ -113,18 +115,24 @@ def lines(array: pa.Array, name: str, points: bool) -> tuple[Floats, Floats, Int
     return np.ascontiguousarray(coordinates[:, 0]), np.ascontiguousarray(coordinates[:, 1]), lengths, bad
 
 
-def describe(array: pa.Array, name: str, wanted: str, i: int) -> str:
-    """What is wrong with row i, whose geometry is not of the wanted type."""
-    one = plain(array)[i : i + 1]
+def describe(array: pa.Array, name: str, column: str, wanted: str, i: int) -> str:
+    """What is wrong with row i, whose geometry is not of the wanted type; in words that show no coordinates."""
+    one = plain_array(array)[i : i + 1]
     shape = _shapes(one, name)[0][0]
+    if shape is None and not is_text(one.type):
+        return f"has no valid WKB in {column}; repair the row"
     if shape is None:
-        return f"has {brief(one[0])}, which is not {'WKT' if is_text(one.type) else 'WKB'}; repair the row"
-    way_out = "Give one LineString per trip, or its points" if wanted == "LineString" else "Give every row one"
-    return f"is a {shape.geom_type} where a {wanted} was expected. {way_out}"
+        polyline = str(one[0]).lstrip().startswith("[")
+        way_out = (
+            f"if it is a JSON list of [lon, lat], name it columns={{'polyline': {column!r}}}; else " if polyline else ""
+        )
+        return f"has no valid WKT in {column}; {way_out}repair the row"
+    way_out = "one LineString per trip, or one Point per row" if wanted == "LineString" else "one Point per row"
+    return f"is a {shape.geom_type} where a {wanted} was expected; give {way_out}"
 
 
 def _shapes(array: pa.Array, name: str) -> tuple[NDArray[Any], Mask]:
-    """Shapes from WKB, or from WKT or hexadecimal WKB in text; None where there is none; and which cannot be read."""
+    """Shapes from WKB, or from text with WKT or hexadecimal WKB (None where there is none); and which are invalid."""
     kind = array.type
     values = np.array(array.to_pylist(), dtype=object)
     if pt.is_null(kind):
@@ -141,11 +149,11 @@ def _shapes(array: pa.Array, name: str) -> tuple[NDArray[Any], Mask]:
 
 
 def _parsed(values: NDArray[Any], parse: Callable[..., NDArray[Any]]) -> NDArray[Any]:
-    """Each shape by itself, None where it cannot be read."""
+    """Shapes, each parsed by itself; None where one cannot be parsed."""
     try:
-        with np.errstate(all="ignore"):  # numbers that are none
+        with np.errstate(all="ignore"):  # NaN as a coordinate
             return parse(values, on_invalid="ignore")
-    except Exception:  # of a kind that Shapely has no type for, such as an arc
+    except Exception:  # a type that Shapely does not have, such as an arc
         if len(values) == 1:
             return np.full(1, None)
         middle = len(values) // 2
@@ -153,7 +161,7 @@ def _parsed(values: NDArray[Any], parse: Callable[..., NDArray[Any]]) -> NDArray
 
 
 def _wkb_points(array: pa.Array) -> tuple[Floats, Floats] | None:
-    """Coordinates straight from the bytes where all are plain little-endian WKB points; else None."""
+    """Coordinates straight from the bytes if all are two-dimensional little-endian WKB points; otherwise None."""
     wide = pt.is_large_binary(array.type)
     if not (wide or pt.is_binary(array.type)) or array.null_count or not len(array):
         return None

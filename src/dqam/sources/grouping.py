@@ -1,7 +1,7 @@
-"""The points of each trip brought together in memory, on all cores.
+"""Group the points of each trip in memory, on all cores.
 
-Rows go to buckets by a hash of their keys, each to a place that is known before, so that no two threads meet; then each
-bucket, which fits the cache, is ordered by trip and time.
+Rows are scattered to buckets by a hash of their keys, each to a position computed beforehand, so that threads need no
+locks. Then each bucket, which fits into the cache, is ordered by trip and time.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from numba import njit
 from dqam.geometry.arrays import Floats, Integers
 from dqam.runtime.threads import ahead, cores, each_span, spans
 
-BUCKET = 1 << 15  # rows, about
+BUCKET = 1 << 15  # rows, approximately
 MOST_BUCKETS = 1 << 10
-SHORT = 64  # rows of a trip that insertion sorts
+SHORT = 64  # trips of at most so many rows are sorted by insertion
 
-Columns = tuple[Integers, Integers, Integers, Floats, Floats]  # two keys, time, x and y
+PointArrays = tuple[Integers, Integers, Integers, Floats, Floats]  # two keys, time, x and y
 
 
 def grouped(parts: Sequence[pa.RecordBatch], batch: int) -> Iterator[pa.RecordBatch]:
     """The rows of all parts, those of a trip together, ordered by time and then as they came; the trips in any order.
 
-    Columns are one or two keys, t (if there is a time), x and y.
+    PointArrays are one or two keys, t (if there is a time), x and y.
     """
     if not any(part.num_rows for part in parts):
         return iter([])
     table = pa.Table.from_batches(parts)
     names = table.column_names
-    texts = dict[str, pa.Array]()  # keys that are no integers, of which rows have the place
+    texts = dict[str, pa.Array]()  # the dictionaries of keys that are not integers
     for i, name in enumerate(names):
         if name.startswith("key") and not pt.is_int64(table.schema.types[i]):
             table = table.set_column(i, name, table.column(name).dictionary_encode().unify_dictionaries())
             texts[name] = table.column(name).chunk(0).dictionary
             places = [chunk.indices.cast(pa.int64()) for chunk in table.column(name).chunks]
             table = table.set_column(i, name, pa.chunked_array(places))
-    rows = _together([_columns_of(part) for part in table.to_batches()])
+    rows = _ordered_rows([_columns_of(part) for part in table.to_batches()])
     columns = dict(zip(("key0", "key1", "t", "x", "y"), rows, strict=True))
 
     def cut(start: int) -> pa.RecordBatch:
@@ -49,21 +49,21 @@ def grouped(parts: Sequence[pa.RecordBatch], batch: int) -> Iterator[pa.RecordBa
     return ahead(cut, range(0, len(columns["x"]), batch))
 
 
-def _columns_of(part: pa.RecordBatch) -> Columns:
-    """A trip with one key has it twice, and where there is no time it is always 0."""
+def _columns_of(part: pa.RecordBatch) -> PointArrays:
+    """The columns of a part. A single key is used twice, and a missing time is 0."""
     given = {name: part.column(name).to_numpy() for name in part.schema.names}
     time = given["t"] if "t" in given else np.zeros(part.num_rows, np.int64)
     return given["key0"], given.get("key1", given["key0"]), time, given["x"], given["y"]
 
 
-def _together(parts: list[Columns]) -> Columns:
+def _ordered_rows(parts: list[PointArrays]) -> PointArrays:
     """All rows, in the order of `grouped`."""
     total = sum(len(part[0]) for part in parts)
     buckets = 1 << min(MOST_BUCKETS, max(1, total // BUCKET)).bit_length() - 1
     each = [(i, i + 1) for i in range(len(parts))]
     counts = np.array(each_span(lambda i, _: _count(*parts[i][:2], buckets), each)).reshape(-1, buckets)
     ends = np.cumsum(counts.T).reshape(buckets, -1).T  # bucket by bucket, and part by part in each
-    rows: Columns = tuple(np.empty(total, column.dtype) for column in parts[0])  # type: ignore[assignment]
+    rows: PointArrays = tuple(np.empty(total, column.dtype) for column in parts[0])  # type: ignore[assignment]
     each_span(lambda i, _: _scatter(*parts[i], ends[i] - counts[i], *rows), each)
     edges = np.append(0, ends[-1])
     each_span(lambda i, j: _order_buckets(edges[i : j + 1], *rows), spans(edges, 4 * cores()))
@@ -72,7 +72,7 @@ def _together(parts: list[Columns]) -> Columns:
 
 @njit(nogil=True, cache=True)
 def _hash(one, other):  # type: ignore[no-untyped-def]
-    """Some 64 bits of two keys."""
+    """A 64-bit hash of two keys."""
     mixed = np.uint64(one) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(other)
     mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
     mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
@@ -81,7 +81,7 @@ def _hash(one, other):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _count(ones, others, buckets):  # type: ignore[no-untyped-def]
-    """How many rows each bucket gets."""
+    """The number of rows of each bucket."""
     counts = np.zeros(buckets, np.int64)
     for row in range(len(ones)):
         counts[_hash(ones[row], others[row]) & np.uint64(buckets - 1)] += 1
@@ -90,7 +90,7 @@ def _count(ones, others, buckets):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _scatter(ones, others, time, x, y, places, to_ones, to_others, to_time, to_x, to_y):  # type: ignore[no-untyped-def]
-    """Rows to their buckets, of which `places` is where the next row goes."""
+    """Copy rows to their buckets; `places` is where the next row of each bucket goes."""
     for row in range(len(ones)):
         bucket = _hash(ones[row], others[row]) & np.uint64(len(places) - 1)
         at = places[bucket]
@@ -111,11 +111,11 @@ def _order_buckets(edges, ones, others, time, x, y):  # type: ignore[no-untyped-
 
 @njit(nogil=True, cache=True)
 def _order(ones, others, time):  # type: ignore[no-untyped-def]
-    """The rows trip by trip, each ordered by time."""
+    """The order of rows by trip, and within a trip by time."""
     rows, room = len(ones), 1
     while room < 2 * rows:
         room *= 2
-    known = np.full(room, -1, np.int64)  # a table of trips by their hash
+    known = np.full(room, -1, np.int64)  # hash table of trips
     first, trip = np.empty(rows, np.int64), np.empty(rows, np.int64)
     ends = np.zeros(rows + 1, np.int64)
     trips = 0

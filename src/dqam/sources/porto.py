@@ -1,8 +1,8 @@
-"""The layout of the Porto taxi data: one trip a row, POLYLINE its points in JSON, one every 15 seconds.
+"""The layout of the Porto taxi data: one trip per row, with POLYLINE a JSON list of its points, one every 15 seconds.
 
-Polylines are parsed by compiled code straight from Arrow's text buffer. A decimal of at most 15 digits is an exact
-double, so is a power of ten up to 10^22, and the quotient of two doubles is correctly rounded: so the result is the
-double that json.loads gives. Rows with any other form of number are left to json itself.
+Compiled code parses polylines straight from Arrow's text buffer. A mantissa of at most 15 digits and a power of ten up
+to 10^22 are exact as doubles, and their quotient is correctly rounded; so the result is the double that `json.loads`
+returns. Rows with any other notation of numbers are left to `json`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 
 from dqam.errors import InputError
 from dqam.geometry.arrays import Floats, Integers, Mask
+from dqam.geometry.ids import cast_each, ids_of, plain_array
 from dqam.geometry.trips import Trips, offsets_of
 from dqam.runtime.threads import cores
 from dqam.sources.columns import Columns
 from dqam.sources.tables import Table
-from dqam.sources.validation import BAD_SHAPES, LEAVE_OUT, Intake
-from dqam.sources.values import brief, cast_each, ids_of, moments, plain
+from dqam.sources.validation import BAD_SHAPES, Validation
+from dqam.sources.values import timestamps
 
 SECONDS_BETWEEN_POINTS = 15
 _CHUNK = 4096  # rows that a thread parses at a time
@@ -35,13 +36,14 @@ _POWERS = 10.0 ** np.arange(23)
 _UNREAD = -1
 
 
-def read_polylines(table: Table, columns: Columns, intake: Intake, batch: int) -> Iterator[Trips]:
-    """The trips of a table with a polyline a row, parsed on all cores. Empty ones are dropped and counted.
+def read_polylines(table: Table, columns: Columns, validation: Validation, batch: int) -> Iterator[Trips]:
+    """The trips of a table with one polyline per row, parsed on all cores. Empty ones are left out and counted.
 
-    A trip whose start is unknown is put at 1970, so that the time between its points is still right.
+    A trip whose start is unknown starts in 1970, so that the time between its points is still right.
     """
     waiting: deque[tuple[Future[tuple[Trips, Mask, pa.Array]], int, float]] = deque()
-    workers = cores()
+    workers, column = cores(), columns.polyline
+    assert column is not None
     row = 1
     with ThreadPoolExecutor(workers) as pool:
 
@@ -49,37 +51,39 @@ def read_polylines(table: Table, columns: Columns, intake: Intake, batch: int) -
             while len(waiting) > at_most:
                 future, first_row, fraction = waiting.popleft()
                 read, bad, texts = future.result()
-                intake.leave_out(bad, BAD_SHAPES, first_row, partial(_no_list, texts))
-                trips = intake.sift(read if not bad.any() else read.kept(None, ~bad), first_row)
-                intake.advance(fraction)
+                validation.reject(bad, BAD_SHAPES, first_row, partial(_not_a_list, texts, column))
+                trips = validation.valid_trips(read if not bad.any() else read.kept(None, ~bad), first_row)
+                validation.advance(fraction)
                 if trips is not None:
                     yield trips
 
-        for rows, fraction in table.batches(columns.used_by_rows, _CHUNK, intake.skip):
-            waiting.append((pool.submit(_trips, rows, columns, table.name, row, intake.crs), row, fraction))
+        for rows, fraction in table.batches(columns.used_by_rows, _CHUNK, validation.skip):
+            waiting.append((pool.submit(_trips, rows, columns, table.name, validation.crs), row, fraction))
             row += rows.num_rows
             yield from ready(2 * workers)
         yield from ready(0)
 
 
-def _trips(rows: pa.RecordBatch, columns: Columns, name: str, first_row: int, crs: str) -> tuple[Trips, Mask, pa.Array]:
-    """The trips of some rows, which of them cannot be read, and their polylines."""
+def _trips(rows: pa.RecordBatch, columns: Columns, name: str, crs: str) -> tuple[Trips, Mask, pa.Array]:
+    """The trips of some rows, which rows cannot be read, and their polylines."""
     assert columns.polyline is not None
     polylines = rows.column(columns.polyline)
     x, y, lengths, bad = parse(polylines, name)
     offsets = offsets_of(lengths)
     time = None
     if columns.time:
-        start = moments(rows.column(columns.time), name, first_row).fill_null(0).to_numpy()
-        time = _ticks(start, offsets, SECONDS_BETWEEN_POINTS * 1_000_000)
+        start = timestamps(rows.column(columns.time), name, columns.time).fill_null(0).to_numpy()
+        time = _point_times(start, offsets, SECONDS_BETWEEN_POINTS * 1_000_000)
     ids, persons = (
         ids_of(rows.column(column), name, column) if column else None for column in (columns.row_id, columns.person)
     )
     return Trips(x, y, offsets, time, ids, persons, crs), bad, polylines
 
 
-def _no_list(polylines: pa.Array, i: int) -> str:
-    return f"has the polyline {brief(polylines[i])}, which is not a list of [lon, lat]; repair the row, {LEAVE_OUT}"
+def _not_a_list(polylines: pa.Array, column: str, i: int) -> str:
+    wkt = str(polylines[i]).lstrip().upper().startswith("LINESTRING")
+    way_out = f"if the column is WKT, name it columns={{'geometry': {column!r}}}; else " if wkt else ""
+    return f"has a polyline that is not a JSON list of [lon, lat] pairs; {way_out}repair the row"
 
 
 def parse(polylines: pa.Array, name: str) -> tuple[Floats, Floats, Integers, Mask]:
@@ -90,9 +94,9 @@ def parse(polylines: pa.Array, name: str) -> tuple[Floats, Floats, Integers, Mas
     ([1.0, 3.0], [2.5, 4.0], [2, 0, 0], [False, False, True])
     """
     try:
-        texts = cast_each(plain(polylines), pa.large_string())
+        texts = cast_each(plain_array(polylines), pa.large_string())
     except pa.ArrowException:
-        raise InputError(f"{name}: polylines are JSON text, not {polylines.type}; write them so.") from None
+        raise InputError(f"{name}: polylines must be JSON text, not {polylines.type}; convert them.") from None
     bad = pc.and_(texts.is_null(), polylines.is_valid()).to_numpy(zero_copy_only=False).copy()  # not UTF-8
     texts = texts.fill_null("")
     _, ends, data = texts.buffers()
@@ -131,7 +135,7 @@ def _by_json(text: str) -> Floats | None:
 
 
 @njit(nogil=True, cache=True)
-def _ticks(start: Integers, offsets: Integers, step: int) -> Integers:
+def _point_times(start: Integers, offsets: Integers, step: int) -> Integers:
     time = np.empty(offsets[-1], np.int64)
     for trip in range(len(start)):
         for i in range(offsets[trip], offsets[trip + 1]):
@@ -141,7 +145,7 @@ def _ticks(start: Integers, offsets: Integers, step: int) -> Integers:
 
 @njit(nogil=True, cache=True)
 def _skip(data: NDArray[np.uint8], at: int, end: int) -> int:
-    """The first place from `at` on that is not white space."""
+    """The first position from `at` on that is not white space."""
     while at < end and data[at] <= 32 and (data[at] == 32 or data[at] == 9 or data[at] == 10 or data[at] == 13):
         at += 1
     return at
@@ -149,9 +153,9 @@ def _skip(data: NDArray[np.uint8], at: int, end: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _digits(data: NDArray[np.uint8], at: int, end: int, value: np.int64) -> tuple[np.int64, int]:
-    """`value` with the digits from `at` on behind it, and the place after them."""
+    """`value` extended by the digits from `at` on, and the position after them."""
     while at < end:
-        digit = np.uint64(data[at]) - np.uint64(48)  # huge for what comes before "0", so one comparison is enough
+        digit = np.uint64(data[at]) - np.uint64(48)  # wraps around below "0", so one comparison is enough
         if digit > 9:
             break
         value = 10 * value + np.int64(digit)
@@ -161,14 +165,14 @@ def _digits(data: NDArray[np.uint8], at: int, end: int, value: np.int64) -> tupl
 
 @njit(nogil=True, cache=True)
 def _number(data: NDArray[np.uint8], at: int, end: int) -> tuple[float, int]:
-    """A decimal of at most 15 digits and the place after it, or place -1."""
+    """A decimal of at most 15 digits and the position after it, or position -1."""
     negative = at < end and data[at] == 45
     if negative:
         at += 1
     first = at
     mantissa, at = _digits(data, at, end, np.int64(0))
     digits, decimals = at - first, 0
-    if digits == 0 or (data[first] == 48 and digits > 1):  # JSON has no "" or "01"
+    if digits == 0 or (data[first] == 48 and digits > 1):  # "" and "01" are not JSON numbers
         return 0.0, -1
     if at < end and data[at] == 46:
         first = at + 1
@@ -184,7 +188,7 @@ def _number(data: NDArray[np.uint8], at: int, end: int) -> tuple[float, int]:
 
 @njit(nogil=True, cache=True)
 def _parse(data: NDArray[np.uint8], offsets: Integers, x: Floats, y: Floats, lengths: Integers) -> int:
-    """Fill x, y and lengths (-1 for rows that are not understood); gives the number of points."""
+    """Fill x, y and lengths (-1 for rows in another notation) and return the number of points."""
     points = 0
     for row in range(len(offsets) - 1):
         at, end = offsets[row], offsets[row + 1]

@@ -1,7 +1,7 @@
 """Tables with one trip per row (LineStrings, polylines, `Trips`): rows with the same ids are pieces of one trip.
 
-A trip is defined by its id, within its person where there is one, in every format: a trip that is in twenty rows counts
-once. If there are no ids, every row is a trip.
+In every format a trip is defined by its id, within its person if there is one: a trip in twenty rows counts once. If
+there are no ids, every row is a trip.
 """
 
 from __future__ import annotations
@@ -13,48 +13,51 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dqam.geometry.ids import ids_of, without_nulls
 from dqam.geometry.trips import Trips, offsets_of
 from dqam.sources import geometry_column
 from dqam.sources.columns import Columns
-from dqam.sources.tables import Batches, Skip, Table, ignored
-from dqam.sources.validation import BAD_SHAPES, Intake
-from dqam.sources.values import ids_of, moments, without_nulls
+from dqam.sources.tables import Batches, Skip, Table, skip_silently
+from dqam.sources.validation import BAD_SHAPES, Validation
+from dqam.sources.values import timestamps
 
-_POINTS_A_TRIP = 32  # a guess, to read about as many rows at a time as fill a batch
+_POINTS_PER_TRIP = 32  # a guess, to read about as many rows at a time as fill a batch
 
 
-def read_lines(table: Table, columns: Columns, intake: Intake, batch: int) -> Iterator[Trips]:
-    """The rows of a table of LineStrings. Null and empty ones are dropped and counted.
+def read_lines(table: Table, columns: Columns, validation: Validation, batch: int) -> Iterator[Trips]:
+    """The trips of a table of LineStrings. Null and empty ones are left out and counted.
 
-    If bad rows are left out, each row is read as what it is, and a point is a trip of one point.
+    If bad rows are left out, a Point is read as a trip of one point.
     """
     assert columns.geometry is not None
     trip, person = columns.person if columns.by_person else columns.row_id, columns.person
     names = list(dict.fromkeys(name for name in (columns.geometry, trip, person, columns.time) if name))
     row = 1
-    for rows, fraction in table.batches(names, max(1, batch // _POINTS_A_TRIP), intake.skip):
+    for rows, fraction in table.batches(names, max(1, batch // _POINTS_PER_TRIP), validation.skip):
         shapes = rows.column(columns.geometry)
-        x, y, lengths, bad = geometry_column.lines(shapes, table.name, points=intake.drops)
-        intake.leave_out(bad, BAD_SHAPES, row, partial(geometry_column.describe, shapes, table.name, "LineString"))
+        x, y, lengths, bad = geometry_column.lines(shapes, table.name, points=validation.drops)
+        validation.reject(
+            bad, BAD_SHAPES, row, partial(geometry_column.describe, shapes, table.name, columns.geometry, "LineString")
+        )
         ids, persons = (ids_of(rows.column(name), table.name, name) if name else None for name in (trip, person))
         time = None
         if columns.time:  # one for each row, shared by all points of its line; 1970 if unknown
-            starts = moments(rows.column(columns.time), table.name, row).fill_null(0).to_numpy()
+            starts = timestamps(rows.column(columns.time), table.name, columns.time).fill_null(0).to_numpy()
             time = np.repeat(starts, lengths)
-        read = Trips(x, y, offsets_of(lengths), time, ids, persons, intake.crs)
-        trips = intake.sift(read if not bad.any() else read.kept(None, ~bad), row)
+        read = Trips(x, y, offsets_of(lengths), time, ids, persons, validation.crs)
+        trips = validation.valid_trips(read if not bad.any() else read.kept(None, ~bad), row)
         row += rows.num_rows
-        intake.advance(fraction)
+        validation.advance(fraction)
         if trips is not None:
             yield trips
 
 
-def keys_of(table: Table, columns: Columns, batch: int, intake: Intake) -> Iterator[pa.RecordBatch]:
-    """The ids of all rows of a table with one trip per row; nothing if trips have no ids."""
+def keys_of(table: Table, columns: Columns, batch: int, validation: Validation) -> Iterator[pa.RecordBatch]:
+    """The ids of all rows of a table with one trip per row; none if trips have no ids."""
     names = columns.row_keys
     if not names:
         return
-    for rows, _ in table.batches(names, batch, intake.skip and ignored):
+    for rows, _ in table.batches(names, batch, validation.skip and skip_silently):
         yield pa.record_batch({name: without_nulls(ids_of(rows.column(name), table.name, name)) for name in names})
 
 
@@ -69,8 +72,8 @@ def repeated(keys: Iterable[pa.RecordBatch]) -> pa.Table | None:
     return again if again.num_rows else None
 
 
-def joined(parts: Iterator[Trips], again: pa.Table | None, intake: Intake) -> Iterator[Trips]:
-    """The same trips, but all rows whose ids are in `again` are joined, by id, into one trip each, which come last."""
+def join_pieces(parts: Iterator[Trips], again: pa.Table | None, validation: Validation) -> Iterator[Trips]:
+    """The same trips, except that rows whose ids are in `again` are joined by id into one trip each, at the end."""
     if again is None:
         yield from parts
         return
@@ -85,10 +88,10 @@ def joined(parts: Iterator[Trips], again: pa.Table | None, intake: Intake) -> It
         if not several.all():
             yield trips.kept(None, ~several)
     if held:
-        yield _joined(Trips.concat(held), intake)
+        yield _join(Trips.concat(held), validation)
 
 
-def _joined(rows: Trips, intake: Intake) -> Trips:
+def _join(rows: Trips, validation: Validation) -> Trips:
     """Join rows with the same ids into one trip, with its pieces in order of time, then of appearance."""
     codes = [column.combine_chunks().dictionary_encode().indices.to_numpy() for column in keys_in(rows).columns]
     trip = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)[1].ravel()
@@ -96,7 +99,7 @@ def _joined(rows: Trips, intake: Intake) -> Trips:
     order = np.lexsort((starts, trip))
     pieces = rows.taken(order)
     firsts = np.flatnonzero(np.diff(trip[order], prepend=-1))
-    intake.joined += len(rows) - len(firsts)
+    validation.joined += len(rows) - len(firsts)
     within = np.setdiff1d(np.arange(len(rows)), firsts)
     which = pa.array(firsts)
     return Trips(
@@ -112,12 +115,12 @@ def _joined(rows: Trips, intake: Intake) -> Trips:
 
 
 def keys_in(trips: Trips) -> pa.Table:
-    """The ids of each trip: of its person, if any, then its own."""
+    """The ids of each trip: that of its person, if any, then its own."""
     keys = [ids for ids in (trips.persons, trips.ids) if ids is not None]
     return pa.table({f"key{i}": without_nulls(ids) for i, ids in enumerate(keys)})
 
 
-class OfOneKind(Table):
+class GeometrySubset(Table):
     """The rows of a table whose geometries are points, or the rows whose geometries are not."""
 
     def __init__(self, table: Table, column: str, points: bool) -> None:
@@ -125,7 +128,7 @@ class OfOneKind(Table):
 
     def batches(self, columns: Sequence[str], rows: int, skip: Skip | None = None) -> Batches:
         names = list(dict.fromkeys([*columns, self._column]))
-        counts = skip if self._points or skip is None else ignored  # each row that is left out is counted once
+        counts = skip if self._points or skip is None else skip_silently  # each damaged row is counted once
         for batch, fraction in self._table.batches(names, rows, counts):
             found = geometry_column.are_points(batch.column(self._column), self.name) == self._points
             yield batch.filter(pa.array(found)).select(list(columns)), fraction

@@ -1,7 +1,6 @@
 """Validation of rows: those that cannot be used are refused, or left out and counted.
 
-Whether a row is left out depends on that row alone: with or without it, all others are read the same.
-An `Intake` belongs to one iteration over a source; it also tracks the progress of that iteration.
+Whether a row is left out depends on that row alone: with or without it, all other rows are read the same.
 """
 
 from __future__ import annotations
@@ -22,38 +21,45 @@ BAD_POINTS = "points with invalid coordinates"
 BAD_SHAPES = "rows without a readable trip"
 NO_ID = "rows without a usable id"
 NO_TIME = "points without a time"
-LEAVE_OUT = "or leave such rows out with on_error='drop' (--on-error drop)"
 EMPTY_TRIPS = "trips without points"
+_LEAVE_OUT = "or leave such rows out with on_error='drop'"
 
 
 @njit(nogil=True, cache=True)
 def _count_outside(x: Floats, y: Floats, limit_x: float, limit_y: float) -> int:
     outside = 0
     for i in range(len(x)):
-        # Written as "not inside", so that NaN counts; & instead of `and`, so that the loop has no branch.
+        # Written as "not inside", so that NaN counts; with & instead of `and`, so that the loop has no branch.
         outside += 1 - int((abs(x[i]) <= limit_x) & (abs(y[i]) <= limit_y))
     return outside
 
 
-class Intake:
-    """The rules for points of one source, and what became of its points so far."""
+class Validation:
+    """The validation of one source during one iteration, with what was left out and the progress so far.
+
+    on_error  "fail" to raise an `InputError`, "drop" to leave out and count what cannot be used
+    progress  the fraction of the iteration that is done, from 0 to 1
+    share     the fraction of the progress that reading takes; the rest is for sorting
+    dropped   what was left out: reason -> count
+    joined    the number of rows that were joined to others of the same trip
+    zones     whether times so far had a time zone
+    """
 
     def __init__(self, name: str, crs: str, on_error: str, swap_axes: bool) -> None:
         self.name, self.crs, self.on_error, self.swap_axes = name, crs, on_error, swap_axes
-        self.progress = 0.0
-        self.share = 1.0  # of the progress that belongs to reading; what is left is for work that comes after it
+        self.progress, self.share = 0.0, 1.0
         self.dropped: dict[str, int] = {}
-        self.zones: set[bool] = set()  # whether times so far had a time zone
-        self.joined = 0  # rows that were joined to others of the same trip
+        self.zones: set[bool] = set()
+        self.joined = 0
         self._degrees = is_degrees(crs)
         self._limits = (180.0, 90.0) if self._degrees else (np.finfo(np.float64).max,) * 2
-        self._seen = self._bad = 0
-        self._exchangeable = self._suspects = 0
+        self._points = self._bad = 0
+        self._checked = self._valid_if_swapped = 0  # points in batches with bad ones
         self._first = ""
 
     @property
     def refused(self) -> bool:
-        """Whether the source is already known to end in an error; then points are only counted."""
+        """Whether the source is already known to end in an error; from then on points are only counted."""
         return self._bad > 0 and self.on_error == "fail"
 
     @property
@@ -61,43 +67,45 @@ class Intake:
         """Whether rows that cannot be used are left out."""
         return self.on_error == "drop"
 
-    def drop(self, reason: str, count: int) -> None:
+    def count_dropped(self, reason: str, count: int) -> None:
         """Count what is left out."""
         if count:
             self.dropped[reason] = self.dropped.get(reason, 0) + count
 
     @property
     def skip(self) -> Skip | None:
-        """The function that counts rows of a file that are left out; None if they are not left out."""
-        return self.drop if self.drops else None
+        """The function that counts damaged rows of a file; None if they are errors."""
+        return self.count_dropped if self.drops else None
 
-    def leave_out(self, bad: Mask, reason: str, first_row: int, why: str | Callable[[int], str]) -> None:
-        """Count rows that cannot be used, or refuse the source because of the first of them, i. The message is `why`,
-        or what `why` returns for i."""
+    def reject(self, bad: Mask, reason: str, first_row: int, why: str | Callable[[int], str]) -> None:
+        """Count rows that cannot be used, or raise an `InputError` for the first of them, i.
+
+        `why`, or what it returns for i, says what is wrong with the row and how to repair it.
+        """
         if not bad.any():
             return
         if not self.drops:
             i = int(np.argmax(bad))
             words = why if isinstance(why, str) else why(i)
-            raise InputError(f"{self.name}: row {first_row + i:,} {words}.")
-        self.drop(reason, int(np.count_nonzero(bad)))
+            raise InputError(f"{self.name}: row {first_row + i:,} {words}, {_LEAVE_OUT}.")
+        self.count_dropped(reason, int(np.count_nonzero(bad)))
 
     def advance(self, fraction: float) -> None:
-        """Note the part of the source that is read."""
+        """Note the fraction of the source that is read."""
         self.progress = max(self.progress, self.share * fraction)
 
     def axes(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:
-        """x and y of two columns as they stand in the source."""
+        """x and y from the two coordinates in the order of the source."""
         return (second, first) if self.swap_axes else (first, second)
 
-    def keep(
+    def valid_points(
         self, x: Floats, y: Floats, first_row: int, offsets: Integers | None = None, among: Mask | None = None
     ) -> Mask | None:
-        """Which points may stay; None if all may. A row of the source is a point, or a trip if there are offsets.
+        """Which points have valid coordinates; None if all have. A row is a point, or a trip if there are `offsets`.
 
         Points that are not in `among` were left out before and are not counted.
         """
-        self._seen += len(x)
+        self._points += len(x)
         if not _count_outside(x, y, *self._limits):
             return None
         limit_x, limit_y = self._limits
@@ -108,42 +116,48 @@ class Intake:
         if not self._bad:
             i = int(np.argmax(counted))
             row = first_row + (i if offsets is None else int(np.searchsorted(offsets, i, side="right")) - 1)
-            self._first = f"row {row:,} ({'lon' if self._degrees else 'x'} {x[i]:.10g}, "
-            self._first += f"{'lat' if self._degrees else 'y'} {y[i]:.10g})"
+            self._first = f"row {row:,} ({self._flaw(x[i], y[i])})"
         bad = int(np.count_nonzero(counted))
         self._bad += bad
-        self._suspects += len(x)
-        self._exchangeable += len(x) - _count_outside(y, x, *self._limits)
+        self._checked += len(x)
+        self._valid_if_swapped += len(x) - _count_outside(y, x, *self._limits)
         if self.drops:
-            self.drop(BAD_POINTS, bad)
+            self.count_dropped(BAD_POINTS, bad)
         return inside
 
-    def sift(self, trips: Trips, first_row: int) -> Trips | None:
+    def _flaw(self, x: float, y: float) -> str:
+        """What is wrong with a point, in words that do not tell where it is."""
+        i = int(abs(x) <= self._limits[0])  # of the first coordinate that is bad
+        axis, limit = (("lon", "lat") if self._degrees else ("x", "y"))[i], self._limits[i]
+        if np.isnan((x, y)[i]):
+            return f"{axis} is missing or not a number"
+        return f"{axis} is not between -{limit:g} and {limit:g}" if self._degrees else f"{axis} is infinite"
+
+    def valid_trips(self, trips: Trips, first_row: int) -> Trips | None:
         """The trips of rows `first_row`, `first_row` + 1, ... without bad points, empty trips and, in a source with
-        trip ids, trips without one; None if refused."""
+        trip ids, trips without one; None if the source is refused."""
         x, y = self.axes(trips.x, trips.y)
-        inside = self.keep(x, y, first_row, trips.offsets)
+        inside = self.valid_points(x, y, first_row, trips.offsets)
         stay = np.ones(len(trips), np.bool_)
         if trips.ids is not None and trips.ids.null_count:
             stay = trips.ids.is_valid().to_numpy(zero_copy_only=False)
-            self.leave_out(~stay, NO_ID, first_row, f"has no trip id; give it one, {LEAVE_OUT}")
+            self.reject(~stay, NO_ID, first_row, "has no trip id; give it one")
         if self.refused:
             return None
-        sifted = replace(trips, x=x, y=y, crs=self.crs).kept(inside, stay)
-        filled = np.diff(sifted.offsets) > 0
+        valid = replace(trips, x=x, y=y, crs=self.crs).kept(inside, stay)
+        filled = np.diff(valid.offsets) > 0
         if filled.all():
-            return sifted
-        self.drop(EMPTY_TRIPS, len(sifted) - int(filled.sum()))
-        return sifted.kept(None, filled)
+            return valid
+        self.count_dropped(EMPTY_TRIPS, len(valid) - int(filled.sum()))
+        return valid.kept(None, filled)
 
-    def finish(self) -> None:
-        """Raise what the points have earned."""
+    def raise_if_refused(self) -> None:
+        """Raise an `InputError` if any point was invalid and such points are not left out."""
         if not self.refused:
             return
-        words = f"{self.name}: {self._bad:,} of {self._seen:,} points have invalid coordinates, first {self._first}"
-        if self._bad > self._seen / 2 and self._exchangeable > max(self._suspects / 2, self._suspects - self._bad):
-            raise InputError(
-                f"{words}; latitude and longitude look swapped: exchange them with swap_axes=True (--swap-axes)."
-            )
-        units = "give their CRS if they are not in degrees (crs=..., --source-crs), " if self._degrees else ""
-        raise InputError(f"{words}; repair them, {units}or leave them out with on_error='drop' (--on-error drop).")
+        words = f"{self.name}: {self._bad:,} of {self._points:,} points have invalid coordinates, first {self._first}"
+        most = max(self._checked / 2, self._checked - self._bad)
+        if self._bad > self._points / 2 and self._valid_if_swapped > most:
+            raise InputError(f"{words}; latitude and longitude look swapped: exchange them with swap_axes=True.")
+        units = "name their CRS if they are not in degrees, crs='EPSG:...', " if self._degrees else ""
+        raise InputError(f"{words}; repair them, {units}{_LEAVE_OUT}.")
