@@ -23,8 +23,8 @@ from dqam.engines import spark as engine
 from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import TREES, Curator
-from dqam.sources import grouping, points, tables
-from dqam.sources.validation import Intake
+from dqam.sources import csv_table, grouping, parquet_table, points
+from dqam.sources.validation import Validation
 from dqam.statistics import SCORES, STATISTICS, TripCount, UniformityCosts
 from dqam.values.guarantee import Unit
 from tests.commands import run
@@ -56,8 +56,8 @@ def test_no_unit_shows(name: str, by: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.by_point or form.csv])
 def test_no_unit_shows_in_files_that_are_read_in_pieces(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "BLOCK", 700)  # bytes of CSV that are read at a time
-    monkeypatch.setattr(tables, "_BIG_ROW_GROUP", 0)  # bytes of Parquet that are
+    monkeypatch.setattr(csv_table, "BLOCK", 700)  # bytes of CSV that are read at a time
+    monkeypatch.setattr(parquet_table, "_BIG_ROW_GROUP", 0)  # bytes of Parquet that are
     monkeypatch.setattr(points, "_IN_MEMORY", 20)  # points that are sorted in memory
     assert_alike(compared(name, "local", 1, seed=1))
 
@@ -106,13 +106,13 @@ def a_row_is_a_trip(patch: pytest.MonkeyPatch) -> None:
 
 
 def first_row_decides(patch: pytest.MonkeyPatch) -> None:
-    keep = Intake.keep
+    keep = Validation.valid_points
 
-    def all_or_nothing(self: Intake, *given: Any, **named: Any) -> Any:
+    def all_or_nothing(self: Validation, *given: Any, **named: Any) -> Any:
         inside = keep(self, *given, **named)
         return inside if inside is None or inside[0] else np.zeros_like(inside)
 
-    patch.setattr(Intake, "keep", all_or_nothing)
+    patch.setattr(Validation, "valid_points", all_or_nothing)
 
 
 def a_bad_row_vetoes(patch: pytest.MonkeyPatch) -> None:

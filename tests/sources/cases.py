@@ -15,8 +15,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 import shapely
 
+from dqam.errors import InputError
 from dqam.geometry.trips import Trips
 from dqam.sources import Source, read
 
@@ -37,6 +39,7 @@ def some_trips(count: int = 7) -> dict[tuple[str, str], list[tuple[float, float]
 
 
 TRIPS = some_trips()
+EXPECTED = list(TRIPS.values())
 
 
 def point_frame(time: str = "datetime") -> pd.DataFrame:
@@ -189,3 +192,53 @@ def every_trip(batches: Source) -> list[tuple[str, list[tuple[float, float]]]]:
             range(len(trips)) if trips.ids is None else trips.ids.to_pylist(), coordinates(trips), strict=True
         )
     ]
+
+
+def refused(thing: Any, *words: str, batch: int | None = None, **options: Any) -> None:
+    """Assert that reading fails with one short sentence that has all `words`."""
+    with pytest.raises(InputError) as caught:
+        source(thing, batch, **options).trips()
+    message = str(caught.value)
+    for word in words:
+        assert word in message
+    assert len(message) < 500
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def text(path: Path, content: str | bytes) -> Path:
+    """The path, after writing the content to it."""
+    return to(path, lambda f: f.write_bytes(content if isinstance(content, bytes) else content.encode()))
+
+
+Row = tuple[int, int, int, float]
+
+
+def rows_of(counts: list[int], trips_a_person: int = 3) -> list[Row]:
+    """(uid, tid, time, place); a place is unique, so that nothing can be mistaken."""
+    rows, place = [], 0
+    for trip, count in enumerate(counts):
+        for i in range(count):
+            rows.append((trip // trips_a_person, trip % trips_a_person, 100 * trip + i, place / 1000))
+            place += 1
+    return rows
+
+
+def table_of(rows: list[Row], key: pa.DataType | None = None) -> pa.Table:
+    """The rows as a table, with keys of any type."""
+    key = key or pa.int64()
+    uid, tid, time, place = zip(*rows, strict=True)
+    return pa.table(
+        {
+            "uid": pa.array(uid).cast(key),
+            "tid": pa.array(tid).cast(key),
+            "t": pa.array(time),
+            "lon": pa.array(place),
+            "lat": pa.array(place),
+        }
+    )
+
+
+def write_points(rows: list[Row], path: Path, group: int, **options: object) -> Path:
+    """The path, after writing the rows to it in groups of `group` rows."""
+    pq.write_table(table_of(rows), path, row_group_size=group, **options)
+    return path

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dqam.errors import InputError
 from dqam.sources import porto, read
-from tests.sources.cases import coordinates, source, write_porto, zipped
+from tests.sources.cases import coordinates, source, write_porto
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -84,7 +84,7 @@ def test_usual_polylines_need_no_json(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_bad_polyline_names_its_row(text: str, tmp_path: Path) -> None:
     path = write_porto(tmp_path / "a.csv", ["[[1,2]]"] * 5000 + [text] + ["[[1,2]]"] * 10)
-    with pytest.raises(InputError, match=r"a\.csv: row 5,001 has the polyline .{1,60} not a list"):
+    with pytest.raises(InputError, match=r"a\.csv: row 5,001 has a polyline that is not a JSON list"):
         read(path).trips()
 
 
@@ -104,7 +104,9 @@ def test_dropping_bad_points_of_polylines(tmp_path: Path) -> None:
     made = read(path, on_error="drop")
     assert coordinates(made.trips()) == [[(1, 2)], [(5, 6)]]
     assert made.dropped == {"points with invalid coordinates": 3, "trips without points": 1}
-    with pytest.raises(InputError, match=r"3 of 5 points .* first row 1 \(lon 3, lat 400\).*--on-error drop"):
+    with pytest.raises(
+        InputError, match=r"3 of 5 points .* first row 1 \(lat is not between -90 and 90\).*on_error='drop'"
+    ):
         read(path).trips()
 
 
@@ -124,7 +126,3 @@ def test_real_files(name: str, tmp_path: Path) -> None:
     assert coordinates(trips) == [[tuple(point) for point in json.loads(row["POLYLINE"])] for row in rows]
     assert trips.ids is not None
     assert trips.ids.to_pylist() == [row["TRIP_ID"] for row in rows]
-
-
-def test_gzip_without_its_name(tmp_path: Path) -> None:
-    assert len(read(zipped(write_porto(tmp_path / "a.txt", ["[[1,2]]"]))).trips()) == 1

@@ -46,8 +46,6 @@ class Trajectories(Protocol):
 class SparkFrame(Protocol):
     """A data frame of Spark."""
 
-    @property
-    def columns(self) -> list[str]: ...
     def mapInArrow(self, func: Any, schema: Any) -> Any: ...  # noqa: N802 - Spark's name
 
 
@@ -86,7 +84,7 @@ class SparkTable(Table):
 
     kind = "Spark data frame"
 
-    def __init__(self, frame: SparkFrame) -> None:
+    def __init__(self, frame: Any) -> None:
         self.name, self.names, self.frame = "The data frame", list(frame.columns), frame
 
     def batches(self, columns: Sequence[str], rows: int, skip: Skip | None = None) -> Batches:

@@ -95,7 +95,7 @@ def open_path(path: Path) -> Table:
         files = [child for child in path.iterdir() if child.is_file() and child.name[0] not in "._"]
         paths = sorted(child for child in files if _head(child) == b"PAR1")
         if broken := sorted(child.name for child in files if child.suffix == ".parquet" and child not in paths):
-            raise InputError(f"{broken[0]} in {path} is empty or not a Parquet file; repair or remove it.")
+            raise InputError(f"{broken[0]} in {path} is empty or damaged; repair or remove it.")
         if not paths:
             raise InputError(
                 f"{path} is a folder with no Parquet files directly in it; give a file, or a folder that has them."
