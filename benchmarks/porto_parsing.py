@@ -1,23 +1,34 @@
-"""The Porto CSV into trips, against csv and json.loads row by row. Reads a generated file in the original layout."""
+"""The Porto CSV into trips, against csv with json or orjson row by row, and the parser alone against orjson.
+
+Reads a generated file in the original layout. orjson is optional (pip install orjson); without it, its lines are left
+out.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow.csv
 
 from benchmarks.measure import BUILD, city, claim, seconds
 from dqam.geometry.trips import Trips
-from dqam.sources import read
+from dqam.sources import porto, read
+
+orjson: Any = import_module("orjson") if find_spec("orjson") else None
 
 HEADER = "TRIP_ID CALL_TYPE ORIGIN_CALL ORIGIN_STAND TAXI_ID TIMESTAMP DAY_TYPE MISSING_DATA POLYLINE"
 
 
 def porto_csv(trips: Trips) -> Path:
     """Trips in the layout of the PORTO-TAXI file."""
-    path = BUILD / "porto.csv"
+    path = BUILD / f"porto-{len(trips)}.csv"
     if not path.exists():
         with path.open("w", newline="") as file:
             writer = csv.writer(file)
@@ -29,12 +40,16 @@ def porto_csv(trips: Trips) -> Path:
     return path
 
 
-def by_json(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates and lengths of all trips, a row at a time."""
+def row_by_row(path: Path, loads: Callable[[str], Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates and lengths of all trips, one row at a time."""
     csv.field_size_limit(2**31 - 1)
     with path.open(newline="") as file:
-        lines = [np.array(json.loads(row["POLYLINE"])) for row in csv.DictReader(file)]
-    return np.concatenate(lines), np.array([len(line) for line in lines])
+        return joined([loads(row["POLYLINE"]) for row in csv.DictReader(file)])
+
+
+def joined(lists: list[list[list[float]]]) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates and lengths of lists of points."""
+    return np.concatenate([np.array(points) for points in lists]), np.array([len(points) for points in lists])
 
 
 def main() -> None:
@@ -42,11 +57,23 @@ def main() -> None:
     size = path.stat().st_size / 2**20
     read(path).trips()  # compile
     ours, trips = seconds(lambda: read(path).trips())
-    slow, (points, lengths) = seconds(lambda: by_json(path), runs=1)
+    slow, (points, lengths) = seconds(lambda: row_by_row(path, json.loads), runs=1)
     np.testing.assert_array_equal(np.stack([trips.x, trips.y], axis=1), points)
     np.testing.assert_array_equal(np.diff(trips.offsets), lengths)
     print(f"Porto CSV of {len(trips):,} trips, {size:.0f} MiB: ours {ours:.2f} s, json {slow:.2f} s")
     claim("csv and json.loads row by row / ours", slow / ours, 5)
+    if orjson is None:
+        return
+    other, (points, _) = seconds(lambda: row_by_row(path, orjson.loads))
+    np.testing.assert_array_equal(np.stack([trips.x, trips.y], axis=1), points)
+    texts = pyarrow.csv.read_csv(path).column("POLYLINE").combine_chunks()
+    alone, _ = seconds(lambda: porto.parse(texts, "porto"))
+    by_orjson, _ = seconds(lambda: joined(orjson.loads(f"[{','.join(texts.to_pylist())}]")))
+    print(
+        f"csv and orjson {other:.2f} s; the polylines alone, on one core: ours {alone:.2f} s, orjson {by_orjson:.2f} s"
+    )
+    claim("csv and orjson.loads row by row / ours", other / ours, 5)
+    claim("orjson.loads of all polylines / our parser on one core", by_orjson / alone, 8)
 
 
 if __name__ == "__main__":
