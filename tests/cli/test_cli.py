@@ -368,7 +368,7 @@ def test_bounds_in_another_order_are_refused_unless_one_is_sure(north: Path, com
     slip = ["--bounds", "-8.68", "-8.56", "41.11", "41.20"]
     done = run(command[0], north, *slip, *command[1:])
     assert done.returncode == 2
-    meant = "Did you mean -8.68 41.11 -8.56 41.2? If not, confirm with sure=True (--sure)."
+    meant = "Did you mean -8.68 41.11 -8.56 41.2? If not, confirm with --sure."
     assert meant in " ".join(done.stderr.split())
     assert done.stdout == ""
     assert run(command[0], north, *slip, *command[1:], "--sure").returncode == 0

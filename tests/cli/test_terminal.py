@@ -19,8 +19,6 @@ ROOT = Path(dqam.__file__).parent
 OFFENDERS = {
     "engines/disk.py",
     "engines/spark.py",
-    "geometry/grid.py",
-    "geometry/walks.py",
     "mechanisms/uniform.py",
     "privacy/contribution.py",
     "privacy/ledger.py",

@@ -171,7 +171,7 @@ def test_walks_of_points_that_a_projection_has_no_place_for() -> None:
 
 def test_swapped_axes_are_guessed() -> None:
     porto = Grid.over((-8.68, 41.11, -8.56, 41.20), 4)
-    with pytest.raises(InputError, match="look swapped.*--swap-axes"):
+    with pytest.raises(InputError, match="look swapped.*swap_axes=True"):
         list(lay([Trips.from_lists([[(41.15, -8.6), (41.16, -8.61)]])], porto, name="t.csv"))
 
 

@@ -186,5 +186,5 @@ def check_order(bounds: Bounds, crs: str) -> None:
     if (south - west) * (north - east) < (east - west) * (north - south) / 1000:
         raise InputError(
             f"Bounds are west south east north; {_spell(bounds)} look like west east south north. "
-            f"Did you mean {_spell((west, east, south, north))}? If not, confirm with sure=True (--sure)."
+            f"Did you mean {_spell((west, east, south, north))}? If not, confirm with sure=True."
         )

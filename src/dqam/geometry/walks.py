@@ -251,8 +251,8 @@ def _refuse_swapped(trips: Trips, grid: Grid, name: str) -> None:
     if inside(x, y) < len(x) / 2 < inside(y, x):
         raise InputError(
             f"Latitude and longitude of {name} look swapped: with x and y exchanged most points lie within the "
-            f"bounds. Read it with --swap-axes (swap_axes=True), unless it is the bounds {grid.bounds} that are not "
-            "west south east north."
+            f"bounds. Read it with swap_axes=True, unless it is the bounds {grid.bounds} that are not west south east "
+            "north."
         )
 
 
