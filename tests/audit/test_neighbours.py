@@ -23,7 +23,7 @@ from dqam.engines import spark as engine
 from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import TREES, Curator
-from dqam.sources import csv_table, grouping, parquet_table, points
+from dqam.sources import csv_table, grouping, parquet_table, points, source
 from dqam.sources.validation import Validation
 from dqam.statistics import SCORES, STATISTICS, TripCount, UniformityCosts
 from dqam.values.guarantee import Unit
@@ -102,7 +102,7 @@ def what_shows(name: str, by: str = "local") -> Iterator[str]:
 
 def a_row_is_a_trip(patch: pytest.MonkeyPatch) -> None:
     """Every row is a trip, whatever its id."""
-    patch.setattr(sources, "joined", lambda trips, again, intake: trips)
+    patch.setattr(source, "join_pieces", lambda trips, again, validation: trips)
 
 
 def first_row_decides(patch: pytest.MonkeyPatch) -> None:

@@ -461,7 +461,7 @@ def test_any_source_of_points_can_be_sorted_on_disk(shuffled: Path, tmp_path: Pa
     for trips in (points, tmp_path / "points.csv", f"file://{shuffled}"):
         with in_memory(shuffled)(plan, keep) as ours, aggregates_of(plan, trips, keep, "duckdb") as theirs:
             np.testing.assert_array_equal(ours.total(EndpointsByCell()), theirs.total(EndpointsByCell()))
-    with pytest.raises(InputError, match="not a table with a point a row"):
+    with pytest.raises(InputError, match="not a table with one point per row"):
         publish(next(cities.city_trips(10, 0)), GRID, 1, dataset="x", engine="duckdb")
     with pytest.raises(InputError, match="no files that end with .parquet"):
         dqam.read(f"file://{tmp_path}")

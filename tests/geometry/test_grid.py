@@ -80,7 +80,7 @@ SLIPS = [
 @pytest.mark.parametrize(("bounds", "crs", "meant"), SLIPS)
 def test_bounds_in_another_order_are_noticed(bounds: tuple[float, ...], crs: str, meant: str) -> None:
     grid = Grid.over(bounds, 8, crs)  # on purpose
-    with pytest.raises(InputError, match=f"Did you mean {meant}\\? If not, confirm with sure=True \\(--sure\\)\\."):
+    with pytest.raises(InputError, match=f"Did you mean {meant}\\? If not, confirm with sure=True\\."):
         check_order(grid.bounds, crs)
     west, east, south, north = bounds
     check_order((west, south, east, north), crs)
