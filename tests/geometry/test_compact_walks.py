@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dqam import cities
-from dqam.geometry.compact_walks import Steps
+from dqam.geometry.compact_walks import CompactWalks
 from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import AnyWalks, walk
@@ -31,7 +31,7 @@ def test_steps_are_the_walks(trips: list[list[tuple[float, float]]], resolution:
     x, y = (np.array([point[axis] for trip in trips for point in trip]) for axis in (0, 1))
     offsets = np.concatenate([[0], np.cumsum([len(trip) for trip in trips])])
     walks = walk(Trips(x, y, offsets), Grid.over(BOUNDS, resolution))
-    same(Steps.of(walks), walks)
+    same(CompactWalks.of(walks), walks)
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(1, 7), (7, 1), (1, 1), (5, 3)])
@@ -39,17 +39,17 @@ def test_a_grid_may_be_narrow(columns: int, rows: int) -> None:
     rng = np.random.default_rng(0)
     trips = Trips(*rng.uniform(-1, 9, (2, 400)), np.arange(0, 401, 8))
     walks = walk(trips, Grid(BOUNDS, columns, rows))
-    same(Steps.of(walks), walks)
+    same(CompactWalks.of(walks), walks)
 
 
 def test_sums_of_steps_are_those_of_walks_and_in_a_tenth_of_the_room() -> None:
     (trips,) = cities.city_trips(3_000, 0)
     walks = walk(trips, Grid.over(cities.BOUNDS, 8))
-    steps = Steps.of(walks)
-    same(Steps.of(steps), walks)
+    steps = CompactWalks.of(walks)
+    same(CompactWalks.of(steps), walks)
     rectangles = np.array([[0, 0, 256, 256], [90, 90, 140, 150], [128, 128, 129, 129]])
     for name, asked in (("trips", ()), ("distinct", (rectangles,)), ("shares", ()), ("ends", ())):
         ours, theirs = (getattr(Aggregates.of(each), name)(*asked) for each in (walks, steps))
         np.testing.assert_array_equal(ours, theirs)
-    room = sum(getattr(steps, name).nbytes for name in Steps.ARRAYS)
+    room = sum(getattr(steps, name).nbytes for name in CompactWalks.ARRAYS)
     assert room < (trips.x.nbytes + trips.y.nbytes + trips.points * 8) / 10

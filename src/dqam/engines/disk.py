@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from dqam.errors import InputError
 from dqam.geometry.arrays import Integers
-from dqam.geometry.compact_walks import Steps
+from dqam.geometry.compact_walks import CompactWalks
 from dqam.geometry.grid import Grid
 from dqam.geometry.ids import missing_id as nobody
 from dqam.geometry.ids import with_nulls
@@ -100,9 +100,9 @@ class Disk:
             trips = regrouped(gather(points, "person" in self._source.roles, self._source.crs), BATCH)
             for walks in (walk(each, self.grid, self._gap) for each in trips):
                 yield walks
-                steps = Steps.of(walks)
+                steps = CompactWalks.of(walks)
                 with self._explained():
-                    for name in Steps.ARRAYS:
+                    for name in CompactWalks.ARRAYS:
                         np.save(file, getattr(steps, name))
                     file.flush()
         self._steps = path
@@ -112,7 +112,7 @@ class Disk:
         size = path.stat().st_size
         with path.open("rb") as file, self._scanning() as show:
             while file.tell() < size:
-                yield Steps(self.grid, *(np.load(file) for _ in Steps.ARRAYS))
+                yield CompactWalks(self.grid, *(np.load(file) for _ in CompactWalks.ARRAYS))
                 show(file.tell() / size)
 
     def _scanning(self) -> AbstractContextManager[Show]:

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from dqam.errors import InputError
 from dqam.geometry.arrays import Integers, Mask
-from dqam.geometry.compact_walks import Steps
+from dqam.geometry.compact_walks import CompactWalks
 from dqam.geometry.grid import Grid
 from dqam.geometry.ids import LONGEST_ID as LONGEST
 from dqam.geometry.trips import Trips, offsets_of
@@ -178,8 +178,8 @@ class Spark:
                 sketch = None if key is None else sketch_of(bound.candidates(trips).summary(), key).to_bytes()
                 rows_in = sum(len(each) for each in streams)
                 found = Found([part], [_mark(kept)], sums, rows_in, part_of.dropped, sketch)
-                noted = Steps.of(walks)
-                steps = _saved({name: getattr(noted, name) for name in Steps.ARRAYS})
+                noted = CompactWalks.of(walks)
+                steps = _saved({name: getattr(noted, name) for name in CompactWalks.ARRAYS})
             except InputError as reason:
                 steps, found = None, NOTHING._replace(error=str(reason))
             record = _record(found)
@@ -400,7 +400,7 @@ def _scanned(row: dict[str, Any], grid: Grid, aggregates: Sequence[Aggregate]) -
     sums = None
     if row["steps"] is not None:
         with np.load(io.BytesIO(row["steps"])) as arrays:
-            sums = add_up([Steps(grid, *(arrays[name] for name in Steps.ARRAYS))], aggregates, grid)
+            sums = add_up([CompactWalks(grid, *(arrays[name] for name in CompactWalks.ARRAYS))], aggregates, grid)
     return Found(row["parts"], row["marks"], sums, row["rows"], {}, None, row["error"])
 
 

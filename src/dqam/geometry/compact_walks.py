@@ -21,7 +21,7 @@ from dqam.runtime.threads import cores, each_span, spans
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class CompactWalks:
     """Walks, the cells of which are worked out when they are first asked for.
 
     trips   int64[n + 1]: where each trip begins in `pieces`
@@ -40,8 +40,8 @@ class Steps:
     moves: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, walks: AnyWalks) -> Steps:
-        """The steps of some walks."""
+    def of(cls, walks: AnyWalks) -> CompactWalks:
+        """The compact form of `walks`."""
         cells, pieces = walks.cells, walks.pieces
         moves = np.empty(-(-len(cells) // 4), np.uint8)
         each_span(lambda i, j: _note(cells, i, j, moves), spans(np.arange(len(moves) + 1), cores()))
