@@ -1,4 +1,4 @@
-"""Each operation on lanes against NumPy, and what is refused."""
+"""Each operation on SIMD vectors against NumPy, and what is refused."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def test_words() -> None:
 
 
 @pytest.mark.parametrize("array", [np.zeros((2, LANES)), np.zeros((2, 2, LANES), np.int32), np.zeros((4, 4, 4))[::2]])
-def test_other_arrays_have_no_lanes(array: np.ndarray) -> None:
-    with pytest.raises(TypingError, match="Lanes are the last axis"):
+def test_other_arrays_hold_no_simd_vectors(array: np.ndarray) -> None:
+    with pytest.raises(TypingError, match="SIMD vector is the last axis"):
         take(array)
 
 

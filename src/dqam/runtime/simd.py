@@ -1,8 +1,8 @@
 """Several numbers at once, in compiled code: a value for each lane of a processor, that is of each of some trips.
 
 Numba makes a loop over a few numbers such instructions only behind tests that no two arrays overlap, and keeps sums in
-memory. `Lanes` are a value that stays in registers: four float64, for the same small problem of four trips, or sixteen
-uint64, a bit for each of 1,024. The result in a lane depends neither on the other lanes nor on the processor: each
+memory. A `SimdVector` is a value that stays in registers: four float64, for the same small problem of four trips, or
+sixteen uint64, a bit for each of 1,024. The result in a lane depends neither on the other lanes nor on the processor: each
 product, sum, quotient and root is rounded by itself, as IEEE 754 specifies, and none of them is fused or reordered.
 """
 
@@ -24,18 +24,18 @@ WORDS = 16
 _COUNTS = {types.float64: LANES, types.uint64: WORDS}
 
 
-class Lanes(types.Type):  # type: ignore[misc]
+class SimdVector(types.Type):  # type: ignore[misc]
     """The type of lanes with numbers of some type, for Numba."""
 
     def __init__(self, number: Any) -> None:
-        super().__init__(name=f"Lanes({number})")
+        super().__init__(name=f"SimdVector({number})")
         element = ir.DoubleType() if number is types.float64 else ir.IntType(64)
         self.vector = ir.VectorType(element, _COUNTS[number])
 
 
-@register_model(Lanes)
+@register_model(SimdVector)
 class _Model(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, kind: Lanes) -> None:
+    def __init__(self, manager: Any, kind: SimdVector) -> None:
         super().__init__(manager, kind, kind.vector)
 
 
@@ -46,7 +46,7 @@ def load(typing: Any, array: Any, i: Any, j: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         return builder.load(_place(context, builder, signature.args[0], *given), align=8)
 
-    return Lanes(_checked(array).dtype)(array, types.intp, types.intp), generate
+    return SimdVector(_checked(array).dtype)(array, types.intp, types.intp), generate
 
 
 @intrinsic
@@ -57,21 +57,23 @@ def store(typing: Any, array: Any, i: Any, j: Any, lanes: Any) -> Any:
         builder.store(given[3], _place(context, builder, signature.args[0], *given[:3]), align=8)
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, types.intp, Lanes(_checked(array).dtype)), generate
+    return types.void(array, types.intp, types.intp, SimdVector(_checked(array).dtype)), generate
 
 
 def _checked(array: Any) -> Any:
     """The type of an array that has lanes."""
     if isinstance(array, types.Array) and array.ndim == 3 and array.layout == "C" and array.dtype in _COUNTS:
         return array
-    raise TypingError(f"Lanes are the last axis of a contiguous [m, n, lanes] of float64 or uint64, not of {array}.")
+    raise TypingError(
+        f"A SIMD vector is the last axis of a contiguous float64 or uint64 array [m, n, lanes], not of {array}."
+    )
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, i: Any, j: Any) -> Any:
     found = context.make_array(kind)(context, builder, array)
     rows, columns, _ = cgutils.unpack_tuple(builder, found.strides)
     offset = builder.add(builder.mul(i, rows), builder.mul(j, columns))
-    return builder.bitcast(cgutils.pointer_add(builder, found.data, offset), Lanes(kind.dtype).vector.as_pointer())
+    return builder.bitcast(cgutils.pointer_add(builder, found.data, offset), SimdVector(kind.dtype).vector.as_pointer())
 
 
 @intrinsic
@@ -84,12 +86,12 @@ def filled(typing: Any, number: Any) -> Any:
             lanes = builder.insert_element(lanes, given[0], ir.Constant(ir.IntType(32), lane))
         return lanes
 
-    return Lanes(types.float64)(types.float64), generate
+    return SimdVector(types.float64)(types.float64), generate
 
 
 def _operation(number: Any, make: Callable[..., Any], *given: Any) -> Any:
     """An operation on lanes with numbers of some type, as `make` writes it; None for others."""
-    if any(kind != Lanes(number) for kind in given):
+    if any(kind != SimdVector(number) for kind in given):
         return None
     return given[0](*given), lambda context, builder, signature, values: make(builder, *values)
 
@@ -123,7 +125,7 @@ def ones(typing: Any, a: Any) -> Any:
         add = cgutils.get_or_insert_function(builder.module, total, f"llvm.vector.reduce.add.v{WORDS}i64")
         return builder.call(add, [builder.call(count, [given[0]])])
 
-    return (types.int64(a), generate) if a == Lanes(types.uint64) else None
+    return (types.int64(a), generate) if a == SimdVector(types.uint64) else None
 
 
 @intrinsic
@@ -165,7 +167,7 @@ def _overload(work: Any, *signs: Any) -> None:
 
         @overload(sign)
         def between(a, b):  # type: ignore[no-untyped-def]
-            return (lambda a, b: work(a, b)) if a == b == Lanes(types.float64) else None
+            return (lambda a, b: work(a, b)) if a == b == SimdVector(types.float64) else None
 
 
 _overload(_plus, operator.add, operator.iadd)
