@@ -13,7 +13,7 @@ from scipy.sparse import block_array, csr_array, eye_array, kron
 
 from benchmarks.measure import claim, seconds
 from dqam import cities
-from dqam.consistency.currents import Cells, Fit, fit
+from dqam.consistency.currents import CellTargets, FittedHistogram, fit_histogram
 from dqam.geometry.arrays import Floats
 from dqam.geometry.counting import count_distinct
 from dqam.geometry.grid import Grid
@@ -26,7 +26,7 @@ EDGE_WEIGHT = 1e-4
 Program = tuple[Floats, csr_array, Floats, csr_array]
 
 
-def city(resolution: int, noise: float) -> tuple[list[Walks], Cells, Grid]:
+def city(resolution: int, noise: float) -> tuple[list[Walks], CellTargets, Grid]:
     """Trips of a city, and their endpoints and edges with Laplace noise of `noise` and 40 times as much."""
     grid = Grid.over(cities.BOUNDS, resolution)
     walks = [walk(trips, grid) for trips in cities.city_trips(TRIPS, 0)]
@@ -35,10 +35,10 @@ def city(resolution: int, noise: float) -> tuple[list[Walks], Cells, Grid]:
     a = exact.endpoints + rng.laplace(0, noise, exact.faces.shape)
     v = exact.vertical + rng.laplace(0, 40 * noise, exact.vertical.shape)
     h = exact.horizontal + rng.laplace(0, 40 * noise, exact.horizontal.shape)
-    return walks, Cells(a, v, h, 1.0, EDGE_WEIGHT, EDGE_WEIGHT), grid
+    return walks, CellTargets(a, v, h, 1.0, EDGE_WEIGHT, EDGE_WEIGHT), grid
 
 
-def linear_program(cells: Cells) -> Program:
+def linear_program(cells: CellTargets) -> Program:
     """Costs, inequalities and the total over (a, v, h, y, z, how far a, v and h are from where they were)."""
     rows, columns = cells.endpoints.shape
     east = csr_array(eye_array(columns, columns - 1) - eye_array(columns, columns - 1, k=-1))  # edges to differences
@@ -84,11 +84,11 @@ def solve(program: Program, most_seconds: float) -> bool:
 
 
 def main() -> None:
-    fit(*_problem(city(3, 1.0)))  # compile
+    fit_histogram(*_problem(city(3, 1.0)))  # compile
     for resolution in (5, 6, 7):
         given = city(resolution, 1.0)
         side = 2**resolution
-        ours, found = seconds(lambda g=given: fit(*_problem(g)))  # type: ignore[misc]
+        ours, found = seconds(lambda g=given: fit_histogram(*_problem(g)))  # type: ignore[misc]
         slow, done = seconds(lambda p=linear_program(given[1]): solve(p, 120), runs=1)  # type: ignore[misc]  # noqa: B008
         print(f"{side:>4} x {side:<4} ours {ours:6.3f} s, {_words(found)}; HiGHS {'' if done else 'over '}{slow:.1f} s")
         if resolution == 7:
@@ -97,13 +97,13 @@ def main() -> None:
     for resolution in (6, 7, 8, 9, 10):
         walks, cells, grid = city(resolution, 1.0)
         steps = max(2, 2**24 // 4**resolution)
-        taken, found = seconds(lambda c=cells, g=grid, s=steps: fit(g, TRIPS, c, tolerance=0, most_steps=s))  # type: ignore[misc]
+        taken, found = seconds(lambda c=cells, g=grid, s=steps: fit_histogram(g, TRIPS, c, tolerance=0, most_steps=s))  # type: ignore[misc]
         paces.append(taken / found.steps / 4**resolution * 1e9)
         print(f"{grid.rows:>4} x {grid.columns:<4} {paces[-1]:6.2f} ns a cell and step")
     claim("a step's time per cell, slowest grid / fastest", max(paces) / min(paces), 3, at_most=True)
     for noise in (0.2, 1.0, 5.0):
         walks, cells, grid = city(8, noise)
-        taken, found = seconds(lambda c=cells, g=grid: fit(g, TRIPS, c), runs=1)  # type: ignore[misc]
+        taken, found = seconds(lambda c=cells, g=grid: fit_histogram(g, TRIPS, c), runs=1)  # type: ignore[misc]
         rectangles = random_rectangles(grid, 2000, np.random.default_rng(5))
         truth = count_distinct(walks, rectangles, grid)
         noisy = SpatialHistogram.from_flux(grid, cells.endpoints, cells.vertical, cells.horizontal)
@@ -111,11 +111,11 @@ def main() -> None:
         print(f" 256 x 256  noise {noise}: {taken:.2f} s, {_words(found)}; error {before:.0f} -> {after:.0f}")
 
 
-def _problem(given: tuple[list[Walks], Cells, Grid]) -> tuple[Grid, float, Cells]:
+def _problem(given: tuple[list[Walks], CellTargets, Grid]) -> tuple[Grid, float, CellTargets]:
     return given[2], TRIPS, given[1]
 
 
-def _words(found: Fit) -> str:
+def _words(found: FittedHistogram) -> str:
     return f"{found.steps} steps, gap {found.gap / found.objective:.1e}, raised {found.raised:.1e} of the mass"
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.measure import city, claim, clocked, seconds
 from dqam import cities
-from dqam.consistency.currents import fit
+from dqam.consistency.currents import fit_histogram
 from dqam.geometry.arrays import Integers
 from dqam.geometry.counting import count_distinct
 from dqam.geometry.grid import Grid
@@ -38,7 +38,7 @@ from dqam.statistics.shadows import cast
 STEPS: dict[str, tuple[str, Callable[..., Any]]] = {
     "size and counting": ("dqam.mechanisms.flux.measure_size", measure_size),
     "shadows": ("dqam.statistics.questions.cast", cast),
-    "fit": ("dqam.mechanisms.flux.fit", fit),
+    "fit": ("dqam.mechanisms.flux.fit_histogram", fit_histogram),
 }  # none of them takes another
 
 

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from dqam import cities
 from dqam.consistency.cone import excess, find_currents, repair
-from dqam.consistency.currents import Answers, Cells, RegionSums, fit, project
+from dqam.consistency.currents import AnswerTargets, CellTargets, RegionSums, fit_histogram, project
 from dqam.errors import InputError
 from dqam.geometry.counting import count_distinct
 from dqam.geometry.grid import Grid
@@ -94,7 +94,9 @@ def strips(rows: int, columns: int) -> np.ndarray:
     return np.array(found)
 
 
-def least_squares(cells: Cells, total: float, extra: np.ndarray, counts: np.ndarray, weights: np.ndarray) -> float:
+def least_squares(
+    cells: CellTargets, total: float, extra: np.ndarray, counts: np.ndarray, weights: np.ndarray
+) -> float:
     """The least objective over monotone histograms with nothing negative, by sequential quadratic programming."""
     rows, columns = cells.endpoints.shape
     target = np.concatenate([part.ravel() for part in (cells.endpoints, cells.vertical, cells.horizontal)])
@@ -274,8 +276,8 @@ def test_nothing_stays_nothing() -> None:
 def test_the_projection_is_the_closest(size: tuple[int, int], weight: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     exact = staircases(rng, *size, 10)
-    cells = Cells(*(part + rng.normal(0, 2, part.shape) for part in parts(exact)), 1.0, weight, weight)
-    found = fit(exact.grid, 10, cells, tolerance=1e-7)
+    cells = CellTargets(*(part + rng.normal(0, 2, part.shape) for part in parts(exact)), 1.0, weight, weight)
+    found = fit_histogram(exact.grid, 10, cells, tolerance=1e-7)
     none = np.zeros(0)
     wanted = least_squares(cells, 10, np.zeros((0, sum(part.size for part in parts(exact)))), none, none)
     assert found.converged
@@ -292,7 +294,7 @@ def test_a_fit_of_everything_is_the_closest(seed: int) -> None:
     rows, columns = 4, 3
     exact = staircases(rng, rows, columns, 30)
     shapes = [part.shape for part in parts(exact)]
-    cells = Cells(
+    cells = CellTargets(
         *(part + rng.normal(0, 3, part.shape) for part in parts(exact)),
         *(rng.uniform(0.05, 0.5, shape) for shape in shapes),
     )
@@ -316,8 +318,8 @@ def test_a_fit_of_everything_is_the_closest(seed: int) -> None:
     counts = extra @ np.concatenate([part.ravel() for part in parts(exact)]) + rng.normal(0, 1, len(extra))
     weights = rng.uniform(0.1, 3, len(extra))
     regions = RegionSums(partition, *counts[:9].reshape(3, 3), *weights[:9].reshape(3, 3))
-    answers = Answers(rectangles, counts[9:], weights[9:])
-    found = fit(exact.grid, 30, cells, regions, answers, tolerance=1e-7)
+    answers = AnswerTargets(rectangles, counts[9:], weights[9:])
+    found = fit_histogram(exact.grid, 30, cells, regions, answers, tolerance=1e-7)
     wanted = least_squares(cells, 30, extra, counts, weights)
     assert found.converged
     assert found.histogram.is_monotone()
@@ -328,7 +330,7 @@ def test_a_fit_of_everything_is_the_closest(seed: int) -> None:
 @pytest.mark.parametrize(("resolution", "scale"), [(6, 1.0), (6, 5.0), (7, 1.0)])
 def test_noisy_trips_of_a_city(resolution: int, scale: float) -> None:
     walks, _, noisy = noisy_city(resolution, scale)
-    found = fit(noisy.grid, 2000, Cells(*parts(noisy)))
+    found = fit_histogram(noisy.grid, 2000, CellTargets(*parts(noisy)))
     assert found.converged
     assert found.gap <= 1e-3 * found.objective
     assert found.raised <= 1e-3
@@ -342,8 +344,8 @@ def test_noisy_trips_of_a_city(resolution: int, scale: float) -> None:
 
 def test_the_error_of_a_loose_fit_is_within_its_gap() -> None:
     *_, noisy = noisy_city(6, 1.0)
-    cells = Cells(*parts(noisy))
-    exact, loose = (fit(noisy.grid, 2000, cells, tolerance=tolerance) for tolerance in (1e-6, 1e-2))
+    cells = CellTargets(*parts(noisy))
+    exact, loose = (fit_histogram(noisy.grid, 2000, cells, tolerance=tolerance) for tolerance in (1e-6, 1e-2))
     assert loose.bound <= exact.objective <= loose.objective
     distance = sum(
         weight * ((one - other) ** 2).sum()
@@ -354,7 +356,7 @@ def test_the_error_of_a_loose_fit_is_within_its_gap() -> None:
 
 def test_a_consistent_histogram_stays_as_it_is() -> None:
     exact = staircases(np.random.default_rng(3), 30, 20, 500)
-    found = fit(exact.grid, 500, Cells(*parts(exact)))
+    found = fit_histogram(exact.grid, 500, CellTargets(*parts(exact)))
     assert found.steps == 1
     for part, wanted in zip(parts(found.histogram), parts(exact), strict=True):
         np.testing.assert_allclose(part, wanted, atol=1e-6)
@@ -362,12 +364,12 @@ def test_a_consistent_histogram_stays_as_it_is() -> None:
 
 def test_a_warm_start_is_shorter() -> None:
     *_, noisy = noisy_city(6, 0.5)
-    cells = Cells(*parts(noisy))
-    first = fit(noisy.grid, 2000, cells)
-    assert fit(noisy.grid, 2000, cells, start=first).steps < first.steps / 4
+    cells = CellTargets(*parts(noisy))
+    first = fit_histogram(noisy.grid, 2000, cells)
+    assert fit_histogram(noisy.grid, 2000, cells, start=first).steps < first.steps / 4
     rectangles = random_rectangles(noisy.grid, 5, np.random.default_rng(0))
-    answers = Answers(rectangles, first.histogram.answers(rectangles) * 1.01)
-    cold, warm = (fit(noisy.grid, 2000, cells, answers=answers, start=start) for start in (None, first))
+    answers = AnswerTargets(rectangles, first.histogram.answers(rectangles) * 1.01)
+    cold, warm = (fit_histogram(noisy.grid, 2000, cells, answers=answers, start=start) for start in (None, first))
     assert warm.steps < cold.steps
     assert warm.objective == pytest.approx(cold.objective, rel=2e-3)
 
@@ -377,7 +379,7 @@ def test_project_gives_the_histogram() -> None:
     made = project(noisy, 2000)
     assert made.is_monotone()
     assert made.total == 2000
-    nothing = fit(noisy.grid, 0, Cells(*parts(noisy)))
+    nothing = fit_histogram(noisy.grid, 0, CellTargets(*parts(noisy)))
     assert nothing.converged
     assert nothing.histogram.faces.max() == 0
 
@@ -392,13 +394,13 @@ def test_region_sums_and_answers_of_a_city() -> None:
     labels = (partition.labels, partition.labels[:, :-1], partition.labels[:-1])
     sums = [np.bincount(of.ravel(), part.ravel(), 64) for of, part in zip(labels, parts(exact), strict=True)]
     means = [(total / np.bincount(of.ravel()))[of] for of, total in zip(labels, sums, strict=True)]
-    cells = Cells(*means, 0.1, 1e-4, 1e-4)
+    cells = CellTargets(*means, 0.1, 1e-4, 1e-4)
     asked, fresh = (random_rectangles(exact.grid, 300, np.random.default_rng(seed)) for seed in (1, 2))
-    answers = Answers(asked[:30], count_distinct(walks, asked[:30], exact.grid).astype(float), 0.1)
+    answers = AnswerTargets(asked[:30], count_distinct(walks, asked[:30], exact.grid).astype(float), 0.1)
     truth = count_distinct(walks, fresh, exact.grid)
     off = []
     for more in ({}, {"regions": RegionSums(partition, *sums, 0.1, 1e-4, 1e-4)}, {"answers": answers}):
-        found = fit(exact.grid, 2000, cells, **more)
+        found = fit_histogram(exact.grid, 2000, cells, **more)
         assert found.converged
         assert found.histogram.is_monotone()
         off.append(np.abs(found.histogram.answers(fresh) - truth).mean())
@@ -410,14 +412,14 @@ def test_bad_input_is_named() -> None:
     a, v, h = np.ones((2, 3)), np.ones((2, 2)), np.ones((1, 3))
     grid = grid_of(2, 3)
     with pytest.raises(InputError, match="vertical have the shape"):
-        fit(grid, 6, Cells(a, h, v))
+        fit_histogram(grid, 6, CellTargets(a, h, v))
     with pytest.raises(InputError, match="endpoints must be finite"):
-        fit(grid, 6, Cells(a * np.nan, v, h))
+        fit_histogram(grid, 6, CellTargets(a * np.nan, v, h))
     with pytest.raises(InputError, match="above 0; the least is 0"):
-        fit(grid, 6, Cells(a, v, h, 1.0, 0.0, 1.0))
+        fit_histogram(grid, 6, CellTargets(a, v, h, 1.0, 0.0, 1.0))
     with pytest.raises(InputError, match="got nan"):
-        fit(grid, np.nan, Cells(a, v, h))
+        fit_histogram(grid, np.nan, CellTargets(a, v, h))
     with pytest.raises(InputError, match="not of"):
-        fit(grid, 6, Cells(a, v, h), RegionSums(Partition.whole(3, 2), *[np.ones(1)] * 3))
+        fit_histogram(grid, 6, CellTargets(a, v, h), RegionSums(Partition.whole(3, 2), *[np.ones(1)] * 3))
     with pytest.raises(InputError, match="no start"):
-        fit(grid_of(3, 2), 6, Cells(a.T, h.T, v.T), start=fit(grid, 6, Cells(a, v, h)))
+        fit_histogram(grid_of(3, 2), 6, CellTargets(a.T, h.T, v.T), start=fit_histogram(grid, 6, CellTargets(a, v, h)))

@@ -1,8 +1,8 @@
 """Current-consistent inference: the histogram closest to what was measured whose answers all grow with the rectangle.
 
 `dqam.consistency.cone` says what current-consistent histograms are, and why these are the monotone ones. Among those
-with a given sum of endpoints, `fit` finds the one with the least weighted squares off what was measured: cells and
-edges, and if there are any, sums by region and answers. `dqam.consistency.descent` walks there until it can prove that
+with a given sum of endpoints, `fit_histogram` finds the one with the least weighted squares off what was measured: cells
+and edges, and if there are any, sums by region and answers. `dqam.consistency.descent` walks there until it can prove that
 the optimum is near; in the end `repair` makes what it found exactly consistent.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dqam.consistency.cone import bordered, repair
-from dqam.consistency.descent import Problem, State, descend, set_out
+from dqam.consistency.descent import Iterate, LeastSquares, first_iterate, solve
 from dqam.errors import InputError
 from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
@@ -23,7 +23,7 @@ from dqam.geometry.regions import Partition, coverage
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class CellTargets:
     """What is known of every cell and edge: targets and their weights, arrays of the same shape or one number for all.
 
     A target measured with noise of variance s^2 has the weight 1 / s^2. All weights must be above 0: they are what
@@ -55,8 +55,8 @@ class RegionSums:
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
-    """Answers of rectangles: int64[m, 4] grid lines (west, south, east, north), float64[m] counts and weights."""
+class AnswerTargets:
+    """Measured answers of rectangles: int64[m, 4] grid lines (west, south, east, north), float64[m] counts and weights."""
 
     rectangles: Integers
     counts: Floats
@@ -64,7 +64,7 @@ class Answers:
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class FittedHistogram:
     """The consistent histogram found, and how good it is.
 
     objective  the weighted squares of `histogram`
@@ -81,7 +81,7 @@ class Fit:
     raised: float
     imbalance: tuple[float, float]
     converged: bool
-    state: State = field(repr=False)
+    state: Iterate = field(repr=False)
 
     @property
     def gap(self) -> float:
@@ -91,21 +91,21 @@ class Fit:
 
 def project(histogram: SpatialHistogram, total: float, edge_weight: float = 1e-4) -> SpatialHistogram:
     """The current-consistent histogram of `total` closest to `histogram`: least squares of a plus weighted of edges."""
-    cells = Cells(histogram.endpoints, histogram.vertical, histogram.horizontal, 1.0, edge_weight, edge_weight)
-    return fit(histogram.grid, total, cells).histogram
+    cells = CellTargets(histogram.endpoints, histogram.vertical, histogram.horizontal, 1.0, edge_weight, edge_weight)
+    return fit_histogram(histogram.grid, total, cells).histogram
 
 
-def fit(
+def fit_histogram(
     grid: Grid,
     total: float,
-    cells: Cells,
+    cells: CellTargets,
     regions: RegionSums | None = None,
-    answers: Answers | None = None,
+    answers: AnswerTargets | None = None,
     *,
-    start: Fit | None = None,
+    start: FittedHistogram | None = None,
     tolerance: float = 1e-3,
     most_steps: int = 20_000,
-) -> Fit:
+) -> FittedHistogram:
     """The current-consistent histogram of `total` with the least sum of weighted squares off what was measured.
 
     It is found when its squares are at most `tolerance` above the least possible, relative to themselves, and `repair`
@@ -117,13 +117,15 @@ def fit(
     problem = _problem(grid, float(total), cells, regions, answers)
     if start is not None and start.histogram.grid != grid:
         raise InputError(f"A fit on {start.histogram.grid} is no start for one on {grid}.")
-    found = descend(problem, set_out(problem, start.state if start else None), tolerance, most_steps)
+    found = solve(problem, first_iterate(problem, start.state if start else None), tolerance, most_steps)
     a, v, h, y, z = found.state.numbers
     made = repair(a, v[:, 1:-1], h[1:-1], y[:, 1:-1], z[1:-1], problem.total)
-    return Fit(SpatialHistogram.from_flux(grid, made.endpoints, made.vertical, made.horizontal), *found)
+    return FittedHistogram(SpatialHistogram.from_flux(grid, made.endpoints, made.vertical, made.horizontal), *found)
 
 
-def _problem(grid: Grid, total: float, cells: Cells, regions: RegionSums | None, answers: Answers | None) -> Problem:
+def _problem(
+    grid: Grid, total: float, cells: CellTargets, regions: RegionSums | None, answers: AnswerTargets | None
+) -> LeastSquares:
     """What was measured, checked and put into arrays."""
     rows, columns = grid.shape
     shapes = ((rows, columns), (rows, columns - 1), (rows - 1, columns))
@@ -149,14 +151,16 @@ def _problem(grid: Grid, total: float, cells: Cells, regions: RegionSums | None,
         rectangles = np.ascontiguousarray(answers.rectangles, np.int64)
         counts.append(_checked(answers.counts, (len(rectangles),), "counts"))
         weights.append(_positive(answers.weights, (len(rectangles),), "weights of answers"))
-    return Problem(total, targets, doubled, labels, size, rectangles, np.concatenate(counts), np.concatenate(weights))
+    return LeastSquares(
+        total, targets, doubled, labels, size, rectangles, np.concatenate(counts), np.concatenate(weights)
+    )
 
 
-def _parts(of: Cells | RegionSums) -> tuple[ArrayLike, ...]:
+def _parts(of: CellTargets | RegionSums) -> tuple[ArrayLike, ...]:
     return of.endpoints, of.vertical, of.horizontal
 
 
-def _weights(of: Cells | RegionSums) -> tuple[ArrayLike, ...]:
+def _weights(of: CellTargets | RegionSums) -> tuple[ArrayLike, ...]:
     return of.endpoint_weights, of.vertical_weights, of.horizontal_weights
 
 

@@ -1,4 +1,4 @@
-"""The walk of `dqam.consistency.currents.fit`: weighted least squares over the current cone, with a given sum of a.
+"""The solver of `dqam.consistency.currents`: weighted least squares over the current cone, with a given sum of a.
 
 It goes to the saddle point of
 
@@ -37,8 +37,8 @@ CHECK = 40  # steps between two looks at the gap
 FAST = {"reassoc", "contract", "nsz"}  # sums in any order, so that loops are vectorised; no infinities are assumed away
 
 
-class State(NamedTuple):
-    """Where a walk stands: a later `fit` of the same grid may start here."""
+class Iterate(NamedTuple):
+    """Where a walk stands: a later `fit_histogram` of the same grid may start here."""
 
     numbers: Fields  # a, v, h, y, z
     multipliers: Fields  # r and c of rows, r and c of columns
@@ -47,8 +47,8 @@ class State(NamedTuple):
     pace: tuple[float, float]  # how much longer dual steps are than primal ones, beyond what weights say: a, edges
 
 
-class Descent(NamedTuple):
-    """How a walk ended, in the words of `dqam.consistency.currents.Fit`."""
+class Solution(NamedTuple):
+    """How a walk ended, in the words of `dqam.consistency.currents.FittedHistogram`."""
 
     steps: int
     objective: float
@@ -56,10 +56,10 @@ class Descent(NamedTuple):
     raised: float
     imbalance: tuple[float, float]
     converged: bool
-    state: State
+    state: Iterate
 
 
-class Steps(NamedTuple):
+class StepLengths(NamedTuple):
     """Step lengths, of the shape of what they are for; a current's is half its edge's."""
 
     endpoints: Floats
@@ -71,13 +71,13 @@ class Steps(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class LeastSquares:
     """What is minimised, as arrays.
 
     targets     of a, v and h
     doubled     twice the weights of these, with 1 on the border, where nothing depends on them
     labels      the region of every cell, and no rows if there are no `regions`
-    rectangles  grid lines, as in `dqam.consistency.currents.Answers`
+    rectangles  grid lines, as in `dqam.consistency.currents.AnswerTargets`
     counts      what was measured: sums of a, of v and of h by region, then answers
     weights     of `counts`
     """
@@ -116,7 +116,7 @@ class Problem:
             _spread_answers(self.rectangles, multipliers[3 * self.regions :], *pull)
         return pull
 
-    def steps(self, pace: tuple[float, float]) -> tuple[Steps, Floats]:
+    def steps(self, pace: tuple[float, float]) -> tuple[StepLengths, Floats]:
         """Step lengths for the cone and for the measurements, which share the unit evenly where there are any.
 
         By the rule of Pock and Chambolle: with any scales C of columns and R of rows, C / (sum of R |K|) over a column
@@ -127,7 +127,7 @@ class Problem:
         a, wide = self.scales
         mean = float(np.sqrt((a**2).mean()))
         rate = 1 / wide
-        steps = Steps(
+        steps = StepLengths(
             endpoints=(ours / pace[0]) * a**2 / (2 + a / mean),
             vertical=bordered(
                 (2 * ours / pace[1]) * np.minimum(wide[:, 1:], wide[:, :-1]) / (rate[:, 1:] + rate[:, :-1]), 1
@@ -153,7 +153,7 @@ class Problem:
         around = np.where(edges > 0, weights / np.maximum(edges, 1), of_a)  # a grid of one cell has no edges
         return np.sqrt(2 / of_a), (of_a * around / 4) ** -0.25
 
-    def _measured_steps(self, steps: Steps) -> Floats:
+    def _measured_steps(self, steps: StepLengths) -> Floats:
         """One over each row's squared norm, and all alike over the norm of the rows together, found by iteration."""
         lengths = steps[:3]
         squares = self.measure(lengths)
@@ -188,22 +188,22 @@ class Problem:
         return float(least - (measured**2 / (4 * self.weights) + measured * self.counts).sum())
 
 
-def set_out(problem: Problem, state: State | None = None) -> State:
+def first_iterate(problem: LeastSquares, state: Iterate | None = None) -> Iterate:
     """Where to start: at `state`, or at the targets with what currents they allow and multipliers of 0."""
     if state is not None:
         measured = np.zeros(len(problem.counts))
         if len(state.measured) <= len(measured):
             measured[: len(state.measured)] = state.measured
-        return State(_copies(state.numbers), _copies(state.multipliers), state.total, measured, state.pace)
+        return Iterate(_copies(state.numbers), _copies(state.multipliers), state.total, measured, state.pace)
     a, v, h = (np.maximum(part, 0) for part in problem.targets)
     y, z = find_currents(a, v[:, 1:-1], h[1:-1])
     a = problem.targets[0] + (problem.total - problem.targets[0].sum()) / a.size
     multipliers = tuple(np.zeros_like(a) for _ in range(4))
     numbers = a, v, h, bordered(y, 1), bordered(z, 0)
-    return State(numbers, multipliers, 0.0, np.zeros(len(problem.counts)), (0.3, 0.3))  # which did best in trials
+    return Iterate(numbers, multipliers, 0.0, np.zeros(len(problem.counts)), (0.3, 0.3))  # which did best in trials
 
 
-def descend(problem: Problem, state: State, tolerance: float, most_steps: int) -> Descent:
+def solve(problem: LeastSquares, state: Iterate, tolerance: float, most_steps: int) -> Solution:
     """Steps until the gap is closed, with the arrays of `state` moved in place."""
     numbers, multipliers, total, measured, pace = state
     steps, measured_steps = problem.steps(pace)
@@ -251,12 +251,16 @@ def descend(problem: Problem, state: State, tolerance: float, most_steps: int) -
         walk(CHECK - 1, RELAXATION)
     sizes = _moved(steps, numbers, [0] * 5, multipliers, [0] * 4)
     primal, dual = (sqrt(sum(moved[k::2]) / max(sum(sizes[k::2]), 1e-300)) for k in (0, 1))
-    end = State(numbers, multipliers, total, measured, pace)
-    return Descent(taken, objective, bound, raised, (primal, dual), converged, end)
+    end = Iterate(numbers, multipliers, total, measured, pace)
+    return Solution(taken, objective, bound, raised, (primal, dual), converged, end)
 
 
 def _moved(
-    steps: Steps, numbers: Fields, before: Sequence[Floats | int], multipliers: Fields, ago: Sequence[Floats | int]
+    steps: StepLengths,
+    numbers: Fields,
+    before: Sequence[Floats | int],
+    multipliers: Fields,
+    ago: Sequence[Floats | int],
 ) -> tuple[float, float, float, float]:
     """Squared distances over step lengths: of endpoints and their multipliers, of edges and currents and theirs."""
     a, v, h, y, z = ((now - then) ** 2 for now, then in zip(numbers, before, strict=True))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dqam.consistency.cone import find_currents, repair
-from dqam.consistency.currents import Answers, Cells, fit
+from dqam.consistency.currents import AnswerTargets, CellTargets, fit_histogram
 from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice, Parts, flat
@@ -36,9 +36,9 @@ class LatticeMeasurement:
     def fit(self, measured: Parts, trips: float) -> Parts:
         """The consistent numbers closest to `measured`, by themselves and by their answers to the queries."""
         coarse, cells = self.lattice.coarse(), self.lattice.cells
-        trust = Answers(self.queries, self._answers(measured), TRUST * cells / len(self.queries))
-        near = Cells(*measured, 1.0, 1 / cells, 1 / cells)
-        found = fit(coarse, trips, near, answers=trust, tolerance=NEAR, most_steps=STEPS).histogram
+        trust = AnswerTargets(self.queries, self._answers(measured), TRUST * cells / len(self.queries))
+        near = CellTargets(*measured, 1.0, 1 / cells, 1 / cells)
+        found = fit_histogram(coarse, trips, near, answers=trust, tolerance=NEAR, most_steps=STEPS).histogram
         return found.endpoints, found.vertical, found.horizontal
 
     def again(self, truth: Parts, size: SizeEstimate, rng: np.random.Generator) -> tuple[Parts, Parts]:
