@@ -95,7 +95,7 @@ def test_crossings_go_over_from_one_line_to_the_next() -> None:
 def test_the_lattice_of_all_lines_changes_nothing() -> None:
     lattice = Lattice(np.arange(6), np.arange(4))
     parts = random_parts(np.random.default_rng(0), 3, 5)
-    for found in (lattice.refine(*parts), lattice.gather(*parts)):
+    for found in (lattice.refine(*parts), lattice.refine_adjoint(*parts)):
         for part, wanted in zip(found, parts, strict=True):
             np.testing.assert_allclose(part, wanted, rtol=1e-12)
 
@@ -110,10 +110,10 @@ def test_answers_of_a_lattice_are_those_of_its_refinement(lattice: Lattice, seed
 
 @given(lattices(), st.integers(0, 10**6))
 @settings(max_examples=100, deadline=None)
-def test_gather_is_the_adjoint_of_refine(lattice: Lattice, seed: int) -> None:
+def test_refine_adjoint_is_the_adjoint_of_refine(lattice: Lattice, seed: int) -> None:
     rng = np.random.default_rng(seed)
     numbers, factors = random_parts(rng, *lattice.shape), random_parts(rng, *grid_of(lattice).shape)
-    fine, coarse = lattice.refine(*numbers), lattice.gather(*factors)
+    fine, coarse = lattice.refine(*numbers), lattice.refine_adjoint(*factors)
     assert [part.shape for part in coarse] == [part.shape for part in numbers]
     assert [part.shape for part in fine] == [part.shape for part in factors]
     there = sum(float((part * factor).sum()) for part, factor in zip(fine, factors, strict=True))

@@ -25,7 +25,7 @@ from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import check_rectangles
 from dqam.geometry.walks import Tally, Walks
-from dqam.runtime.threads import cores, gather, spans
+from dqam.runtime.threads import cores, each_task, spans
 
 SPAN = 2**19  # points tallied by a thread at a time
 TALLIED = 2**26  # cells that threads may tally at once, in 1.5 GiB
@@ -171,7 +171,7 @@ def _tallied(walks: Iterable[Walks], grid: Grid) -> Tally:
                 yield batch, start, stop
 
     tallies = [Tally.empty(grid) for _ in range(min(cores(), 1 + TALLIED // (grid.rows * grid.columns)))]
-    gather(lambda tally, part: part[0].tally(tally, *part[1:]), parts(), tallies)
+    each_task(lambda tally, part: part[0].tally(tally, *part[1:]), parts(), tallies)
     for tally in tallies[1:]:
         for total, part in zip(tallies[0], tally, strict=True):
             total += part

@@ -133,7 +133,7 @@ class Lattice:
             answers = answers + _interpolated(table, _place(self.north, row), _place(self.east, column))
         return answers
 
-    def gather(self, endpoints: Floats, vertical: Floats, horizontal: Floats) -> Parts:
+    def refine_adjoint(self, endpoints: Floats, vertical: Floats, horizontal: Floats) -> Parts:
         """What factors of the numbers on the grid are as factors of those on the lattice: the adjoint of `refine`."""
         wide, high = np.diff(self.east), np.diff(self.north)
         a = _sums(_sums(endpoints, self.north).T, self.east).T / (wide * high[:, None])

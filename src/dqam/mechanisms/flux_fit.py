@@ -78,7 +78,7 @@ def calibrated(lattice: Lattice, measured: Parts, size: SizeEstimate) -> Parts:
     """
     endpoints, vertical, horizontal = measured
     faces, inner_vertical, inner_horizontal = size.covers
-    factors = lattice.gather(
+    factors = lattice.refine_adjoint(
         faces,
         (faces[:, :-1] + faces[:, 1:]) / 2 - inner_vertical,
         (faces[:-1] + faces[1:]) / 2 - inner_horizontal,

@@ -59,7 +59,7 @@ def ahead(work: Callable[[S], T], tasks: Iterable[S]) -> Iterator[T]:
             yield waiting.popleft().result()
 
 
-def gather(work: Callable[[S, T], object], tasks: Iterable[T], states: list[S]) -> None:
+def each_task(work: Callable[[S, T], object], tasks: Iterable[T], states: list[S]) -> None:
     """`work(state, task)` for every task, one thread for each state; tasks are taken only as they are needed."""
     idle, busy = deque(states), deque[Future[object]]()
 
