@@ -23,7 +23,7 @@ from scipy.sparse.linalg import LinearOperator, lsmr
 
 from benchmarks.measure import seconds
 from dqam.consistency.cone import bordered
-from dqam.consistency.descent import _answer, _spread_answers
+from dqam.consistency.least_squares import answer_rectangles, spread_answers
 from dqam.experiments.datasets import made_up, real
 from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.counting import count_distinct
@@ -67,13 +67,13 @@ class Numbers:
         def answer(unknowns: Floats) -> Floats:
             a, v, h = self.split(np.ravel(unknowns))
             answers = np.zeros(len(rectangles))
-            _answer(rectangles, a, bordered(v, 1), bordered(h, 0), answers)
+            answer_rectangles(rectangles, a, bordered(v, 1), bordered(h, 0), answers)
             return answers
 
         def spread(answers: Floats) -> Floats:
             a, v, h = (np.zeros(shape) for shape in self.shapes)
             v, h = bordered(v, 1), bordered(h, 0)
-            _spread_answers(rectangles, -np.ravel(answers), a, v, h)
+            spread_answers(rectangles, -np.ravel(answers), a, v, h)
             parts = (a, v[:, 1:-1], h[1:-1])
             return np.concatenate([scale * part.ravel() for part, scale in zip(parts, self.scales, strict=True)])
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dqam.consistency.currents import project
+from dqam.consistency.currents import CellTargets, fit_histogram
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
@@ -41,10 +41,8 @@ def member(rng: np.random.Generator, lattice: Lattice, total: float) -> SpatialH
     """A consistent histogram on the coarse cells, on the border of the cone: noise, and the closest to it."""
     a, v, h = random_parts(rng, *lattice.shape)
     scale = total / lattice.cells
-    noise = SpatialHistogram.from_flux(
-        lattice.coarse(), scale * (1 + a), scale * (3 + 2 * v) * rng.uniform(0, 2), scale * (3 + 2 * h)
-    )
-    return project(noise, total)
+    noise = CellTargets(scale * (1 + a), scale * (3 + 2 * v) * rng.uniform(0, 2), scale * (3 + 2 * h))
+    return fit_histogram(lattice.coarse(), total, noise).histogram
 
 
 def refined(lattice: Lattice, coarse: SpatialHistogram) -> SpatialHistogram:

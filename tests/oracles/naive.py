@@ -110,3 +110,14 @@ def exact_walk(a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction], grid:
             row += 1 if north else -1
         cells.append(row * columns + column)
     return cells
+
+
+def cone_excess(
+    endpoints: np.ndarray, vertical: np.ndarray, horizontal: np.ndarray, y: np.ndarray, z: np.ndarray
+) -> float:
+    """The most by which an inequality of the current cone (`dqam.consistency.cone`) is violated; at most 0 inside."""
+    v, y = (np.pad(edges, ((0, 0), (1, 1))) for edges in (vertical, y))
+    h, z = (np.pad(edges, ((1, 1), (0, 0))) for edges in (horizontal, z))
+    along = np.abs(np.diff(y, axis=1) - np.diff(h, axis=0) / 2) - endpoints
+    across = np.abs(np.diff(z, axis=0) - np.diff(v, axis=1) / 2) - endpoints
+    return float(max(along.max(), across.max(), (np.abs(y) - v / 2).max(), (np.abs(z) - h / 2).max()))

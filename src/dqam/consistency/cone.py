@@ -1,4 +1,4 @@
-"""The current cone, and how numbers are brought into it exactly.
+"""The current cone: histograms whose answers grow with the rectangle, and how numbers are brought into it exactly.
 
 In endpoints a, vertical edges v and horizontal edges h, a histogram is *current-consistent* if there are currents y on
 vertical and z on horizontal edges with
@@ -6,16 +6,16 @@ vertical and z on horizontal edges with
     |y| <= v/2,   |y_east - y_west - (h_north - h_south)/2| <= a,
     |z| <= h/2,   |z_north - z_south - (v_east - v_west)/2| <= a
 
-in every cell, where what is beyond the grid is 0. Added up along a strip of a row, the first line says that the strip's
-`gain` (see `SpatialHistogram.is_monotone`) is not negative in either direction; the second says so for columns. So
-current-consistent histograms are monotone. The converse holds where a, v and h are not negative. In a row, the bounds
-on y and on its differences are a chain of intervals: y can be chosen unless the least value that some edge to the left
-allows is above the greatest that this edge allows, and that is a strip with a negative gain. Trips that come to every
-rectangle at most once are in the cone, and the cone is closed under sums and scaling.
+in every cell, where everything beyond the grid is 0. Added up along a strip of a row, the first line says that the
+strip's `gain` (see `SpatialHistogram.is_monotone`) is not negative in either direction; the second line says so for
+columns. Current-consistent histograms are therefore monotone. The converse holds where a, v and h are not negative: in
+a row, the bounds on y and on its differences form a chain of intervals, and y can be chosen unless the smallest value
+that some edge to the left allows exceeds the largest that this edge allows, which is a strip with a negative gain.
+Trips that enter every rectangle at most once are in the cone, and the cone is closed under sums and scaling.
 
-`find_currents` finds currents if there are any, `excess` checks the inequalities, and `repair` brings any numbers into
-the cone, so that not even a rounding error is off. Inside, edges have a border of zeros: v and y are
-rows x (columns + 1), h and z are (rows + 1) x columns.
+`find_currents` finds currents if there are any, and `repair` brings any numbers into the cone without even a rounding
+error. Inside this package edges have a border of zeros: v and y are rows x (columns + 1), h and z are
+(rows + 1) x columns.
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ from dqam.geometry.arrays import Floats
 
 @dataclass(frozen=True, eq=False)
 class Repaired:
-    """Numbers in the cone, exactly. y has the shape of `vertical`, z that of `horizontal`.
+    """Numbers that are exactly in the cone, and the currents that prove it.
 
-    raised  how much endpoints had to be raised in all, as a share of the total, before all was scaled back
+    endpoints      float64[rows, columns]
+    vertical, y    float64[rows, columns - 1]
+    horizontal, z  float64[rows - 1, columns]
     """
 
     endpoints: Floats
@@ -42,27 +44,27 @@ class Repaired:
     horizontal: Floats
     y: Floats
     z: Floats
-    raised: float
 
 
 def repair(endpoints: Floats, vertical: Floats, horizontal: Floats, y: Floats, z: Floats, total: float) -> Repaired:
-    """Nearly consistent numbers made consistent: currents clipped to their bounds, endpoints raised to what they need,
-    and all scaled to `total`.
+    """Make nearly consistent numbers consistent: clip currents to their bounds, raise endpoints to what the cone
+    requires, and scale everything to `total`.
 
-    The result is a multiple of a power of two u so large that the sum of all numbers is below 2^52 u. Sums of it in
-    any order, and with them answers and `is_monotone`, have no rounding errors. Rounded to it (edges down to multiples
-    of 2u, currents towards 0), a cell's need grows by less than 5u; so all is scaled to 8u a cell below the total, and
-    what is missing is given to endpoints, which never harms. A total that is not a multiple of u is rounded to one.
+    All results are multiples of a power of two u so large that the sum of all numbers is below 2^52 u. Sums of them in
+    any order, and with them answers and `is_monotone`, have no rounding errors. Rounding (edges down to multiples of
+    2u, currents towards 0) raises what a cell requires by less than 5u. Everything is therefore scaled to 8u a cell
+    below the total, and the rest is added to endpoints, which keeps them in the cone. A total that is not a multiple of
+    u is rounded to one.
     """
     if not (np.isfinite(total) and total >= 0):
-        raise InputError(f"The total of a consistent histogram is 0 or more; got {total}.")
+        raise InputError(f"total must be a finite number of at least 0; got {total}.")
     a = np.array(endpoints, np.float64)
     v, y = bordered(vertical, 1), bordered(y, 1)
     h, z = bordered(horizontal, 0), bordered(z, 0)
-    raised = raise_endpoints(a, v, h, y, z)
+    raise_endpoints(a, v, h, y, z)
     if total == 0:
         a, v, h, y, z = (np.zeros_like(part) for part in (a, v, h, y, z))
-        return Repaired(a, v[:, 1:-1], h[1:-1], y[:, 1:-1], z[1:-1], 0.0)
+        return Repaired(a, v[:, 1:-1], h[1:-1], y[:, 1:-1], z[1:-1])
     mass = a.sum()
     if mass == 0:
         a[:], mass = 1.0, a.size
@@ -78,22 +80,14 @@ def repair(endpoints: Floats, vertical: Floats, horizontal: Floats, y: Floats, z
     missing = np.rint(total / unit) - (a / unit).sum()
     a += unit * (missing // a.size)
     a.flat[a.argmax()] += unit * (missing % a.size)
-    return Repaired(a, v[:, 1:-1], h[1:-1], y[:, 1:-1], z[1:-1], raised / total)
-
-
-def excess(endpoints: Floats, vertical: Floats, horizontal: Floats, y: Floats, z: Floats) -> float:
-    """The most by which an inequality of the cone is violated; at most 0 in the cone."""
-    v, y, h, z = bordered(vertical, 1), bordered(y, 1), bordered(horizontal, 0), bordered(z, 0)
-    along = np.abs(np.diff(y, axis=1) - np.diff(h, axis=0) / 2) - endpoints
-    across = np.abs(np.diff(z, axis=0) - np.diff(v, axis=1) / 2) - endpoints
-    return float(max(along.max(), across.max(), (np.abs(y) - v / 2).max(), (np.abs(z) - h / 2).max()))
+    return Repaired(a, v[:, 1:-1], h[1:-1], y[:, 1:-1], z[1:-1])
 
 
 def find_currents(endpoints: Floats, vertical: Floats, horizontal: Floats) -> tuple[Floats, Floats]:
-    """Currents (y, z) that prove consistency, if there are any, and an attempt at them if not; in linear time.
+    """Currents (y, z) that prove consistency if there are any, and the nearest attempt if not, in linear time.
 
-    From west to east, the values of y that can be reached are an interval; back from the east each y is chosen in its
-    interval as close to 0 as the one before allows. Where an interval is empty its middle is taken.
+    From west to east, the values that y can take form an interval at each edge. Going back from the east, each y is
+    chosen in its interval, as close to 0 as the one before allows. Where an interval is empty, its middle is taken.
     """
     a, v, h = np.asarray(endpoints, np.float64), bordered(vertical, 1), bordered(horizontal, 0)
     y, z = np.zeros_like(v), np.zeros(h.T.shape)
@@ -103,14 +97,14 @@ def find_currents(endpoints: Floats, vertical: Floats, horizontal: Floats) -> tu
 
 
 def bordered(edges: ArrayLike, axis: int) -> Floats:
-    """Edges with zeros beyond the grid."""
+    """Edges with zeros beyond the grid, at both ends of `axis`."""
     wide = ((0, 0), (1, 1)) if axis else ((1, 1), (0, 0))
     return np.pad(np.asarray(edges, np.float64), wide)
 
 
 @njit(nogil=True, cache=True)
 def raise_endpoints(a, v, h, y, z):  # type: ignore[no-untyped-def]
-    """Clip edges and currents and raise endpoints to what they need, in place; by how much in all."""
+    """Clip edges and currents and raise endpoints to what the cone requires, in place; return the sum of the raises."""
     rows, columns = a.shape
     for i in range(rows):
         for j in range(columns + 1):
@@ -134,7 +128,7 @@ def raise_endpoints(a, v, h, y, z):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _chain(a, v, rise, y):  # type: ignore[no-untyped-def]
-    """Currents of each row with |y| <= v/2 and |difference - rise| <= a, where there are any."""
+    """Write currents of each row with |y| <= v/2 and |difference - rise| <= a, where there are any."""
     rows, columns = a.shape
     low, high = np.zeros(columns + 1), np.zeros(columns + 1)
     for i in range(rows):

@@ -1,4 +1,7 @@
-"""Greedy consistency: every edge that is above one of its faces is lowered to it. One pass, and not the closest."""
+"""Greedy consistency: lower every edge to the smaller of its two faces, in one pass.
+
+The result is consistent, but it is not the closest consistent histogram; `dqam.consistency.pairwise` finds that one.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from dqam.geometry.histogram import SpatialHistogram
 
 
 def clamp_edges(histogram: SpatialHistogram) -> SpatialHistogram:
-    """The histogram with 0 <= every edge <= both its faces, with faces left as they are but for negative ones.
+    """The histogram with 0 <= every edge <= both its faces; negative faces become 0, and all others stay.
 
     >>> from dqam.geometry.grid import Grid
     >>> given = SpatialHistogram(Grid((0, 0, 1, 1), 1, 2), np.array([[5, 2]]), np.array([[3]]), np.zeros((0, 2)))

@@ -1,23 +1,23 @@
-"""The paper's consistency: every edge at most both its faces, nothing negative, as close as possible in the L1 norm.
+"""The paper's consistency: no edge exceeds its faces, nothing is negative, and the change is minimal in the L1 norm.
 
-The paper solves a linear program. It has a direct solution. Once faces x are chosen, the best edge is min(e, x_i, x_j);
-a face below its f never helps, so what is left is to choose x >= f with the least
+The paper solves a linear program, which has a direct solution. Once faces x are chosen, the best edge is
+min(e, x_i, x_j). A face below its f never helps, so it remains to choose x >= f that minimise
 
     sum of (x_i - f_i) + sum over edges of max(0, e - min(x_i, x_j)).
 
 Cut this at each height t. Let S_t be the faces with x_i > t: a face with f_i <= t costs 1 to be in S_t, and an edge
-with e > t costs 1 unless both its faces are in S_t. The costs of all heights add up to the above, and the best sets
-turn out to be nested, so each height can be solved alone. At one height, call the faces with f_i <= t *low*. Whatever
-set of low faces is raised, one with at most one edge above t to raised or high faces can be left out at no loss: it
-saves 1 and spoils at most 1. Left out one after the other, they leave a set in which every face has at least two such
-edges, and no part of that should be left out: any r of its faces have at least 2 r / 2 = r edges, all of which would be
-spoiled. The set is the 2-core of the low faces, with edges to high faces counting too. As t rises, edges drop out and
-faces become low, so that cores shrink: they are nested.
+with e > t costs 1 unless both its faces are in S_t. The costs of all heights add up to the sum above, and the best sets
+turn out to be nested, so each height can be solved alone. At one height, call the faces with f_i <= t *low*. Take any
+set of raised low faces. A face in it with at most one edge above t to raised or high faces can be left out at no loss:
+this saves 1 and costs at most 1. Leaving out such faces one after the other leaves a set in which every face has at
+least two such edges. No part of this set should be left out: any r of its faces have at least 2 r / 2 = r edges, and
+each of these would cost 1. The set is the 2-core of the low faces, where edges to high faces count too. As t rises,
+edges drop out and faces become low, so the cores shrink: they are nested.
 
-The height at which face i leaves the core is found by peeling. Each edge of a face is worth min(e, height of the other
-face), where the height of a face not yet peeled is unlimited. The face whose second-best edge is worth least is peeled
-next, at the height of that second-best edge or its own f, if that is more. A face with fewer than two edges above its f
-is never raised: most are of this kind, and the rest is a heap over few faces. The time is linear but for that heap.
+Peeling finds the height at which face i leaves the core. Each edge of a face is worth min(e, height of the other face),
+where the height of a face that has not been peeled is unlimited. The face whose second-best edge is worth least is
+peeled next, at the larger of the worth of that edge and its own f. A face with fewer than two edges above its f is
+never raised. Most faces are of this kind, so the heap holds few faces; apart from the heap, the time is linear.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ def _second_best(row, column, heights, vertical, horizontal):  # type: ignore[no
 
 @njit(nogil=True, cache=True)
 def _raise_faces(faces, vertical, horizontal):  # type: ignore[no-untyped-def]
-    """Raise faces to their heights in an optimum, in place."""
+    """Raise faces, in place, to their heights in an optimum."""
     rows, columns = faces.shape
-    heights, values = faces.copy(), faces.copy()  # of faces in the queue: unlimited, and what they are worth now
+    heights, values = faces.copy(), faces.copy()  # of faces in the queue: unlimited, and their current worth
     queue = [(0.0, 0, 0)]
     queue.clear()
     for row in range(rows):
@@ -101,7 +101,7 @@ def _raise_faces(faces, vertical, horizontal):  # type: ignore[no-untyped-def]
     while len(queue):
         value, row, column = heapq.heappop(queue)
         if heights[row, column] != np.inf or value > values[row, column]:
-            continue  # peeled, or worth less since
+            continue  # already peeled, or worth less by now
         heights[row, column] = value
         for side in range(4):
             r, c = row + (side == 2) - (side == 3), column + (side == 0) - (side == 1)

@@ -2,8 +2,9 @@
 
 Numba makes a loop over a few numbers such instructions only behind tests that no two arrays overlap, and keeps sums in
 memory. A `SimdVector` is a value that stays in registers: four float64, for the same small problem of four trips, or
-sixteen uint64, a bit for each of 1,024. The result in a lane depends neither on the other lanes nor on the processor: each
-product, sum, quotient and root is rounded by itself, as IEEE 754 specifies, and none of them is fused or reordered.
+sixteen uint64, a bit for each of 1,024. The result in a lane depends neither on the other lanes nor on the processor:
+each product, sum, quotient and root is rounded by itself, as IEEE 754 specifies, and none of them is fused or
+reordered.
 """
 
 from __future__ import annotations
