@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
+from dqam.geometry.tracing import FRACTION_BITS
 from dqam.geometry.trips import Trips
-from dqam.geometry.walks import LATTICE_BITS, Gap, lay, walk
+from dqam.geometry.walks import Gap, lay, walk
 from tests.oracles import naive
 
 GRID = Grid((0, 0, 6, 5), 5, 6)  # a cell is one unit
@@ -19,7 +20,7 @@ def lattice(low: int, high: int) -> st.SearchStrategy[float]:
     """Numbers of the lattice: often whole, half, or anywhere."""
     whole = st.integers(low, high).map(float)
     eighths = st.integers(8 * low, 8 * high).map(lambda k: k / 8)
-    any_step = st.integers(low << LATTICE_BITS, high << LATTICE_BITS).map(lambda k: k / 2**LATTICE_BITS)
+    any_step = st.integers(low << FRACTION_BITS, high << FRACTION_BITS).map(lambda k: k / 2**FRACTION_BITS)
     return whole | eighths | any_step
 
 
@@ -218,5 +219,5 @@ def test_a_gap_in_a_crs_of_feet() -> None:
 
 
 def test_frames_are_not_walked_unread() -> None:
-    with pytest.raises(InputError, match="read it with dqam.read"):
+    with pytest.raises(InputError, match="must be a Trips object.*read it with dqam.read"):
         walk({"x": 1}, GRID)  # type: ignore[arg-type]

@@ -46,7 +46,7 @@ def tell() -> dict[str, Any]:
     """What this processor computes from the trips, and with which instructions."""
     from numba import njit
 
-    from dqam.geometry import walks
+    from dqam.geometry import tracing, walks
     from dqam.geometry.grid import Grid
     from dqam.geometry.lattice import Lattice
     from dqam.geometry.trips import Trips
@@ -71,7 +71,7 @@ def tell() -> dict[str, Any]:
 
     planted(1.0, 2.0, 3.0)
     walks._great_circle(x, y)  # its sines come from the C library, and may differ
-    kernels = {name: compiled(function) for name, function in _kernels(shadows, walks).items()}
+    kernels = {name: compiled(function) for name, function in _kernels(shadows, tracing, walks).items()}
     return {
         "integers": digest.hexdigest(),
         "values": sum(len(shadow.values) for shadow in cast),
@@ -118,7 +118,7 @@ def test_all_processors_make_the_same_integers(told: dict[str, dict[str, Any]]) 
 def test_nothing_is_fused_or_reordered(told: dict[str, dict[str, Any]], name: str) -> None:
     found = told[name]
     assert found["planted free"] == 2  # such flags would be seen
-    assert min(found["rounded"][kernel] for kernel in ("_fill", "_solve", "_expect", "_trace", "_clip")) > 5
+    assert min(found["rounded"][kernel] for kernel in ("_fill", "_solve", "_expect", "trace", "_clip")) > 5
     assert found["free"] == []
     assert found["fused"] == []
 

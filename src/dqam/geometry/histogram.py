@@ -24,7 +24,8 @@ from dqam.errors import InputError
 from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import check_rectangles
-from dqam.geometry.walks import Tally, Walks
+from dqam.geometry.tracing import EdgeTally
+from dqam.geometry.walks import Walks
 from dqam.runtime.threads import cores, each_task, spans
 
 SPAN = 2**19  # points tallied by a thread at a time
@@ -160,7 +161,7 @@ class SpatialHistogram:
             raise InputError(f"Histograms of different grids do not add up: {self.grid} and {other.grid}.")
 
 
-def _tallied(walks: Iterable[Walks], grid: Grid) -> Tally:
+def _tallied(walks: Iterable[Walks], grid: Grid) -> EdgeTally:
     """The tallies of all batches added up; batches are taken while others are being worked on."""
 
     def parts() -> Iterator[tuple[Walks, int, int]]:
@@ -170,7 +171,7 @@ def _tallied(walks: Iterable[Walks], grid: Grid) -> Tally:
             for start, stop in spans(batch.offsets, 1 + batch.points // SPAN):
                 yield batch, start, stop
 
-    tallies = [Tally.empty(grid) for _ in range(min(cores(), 1 + TALLIED // (grid.rows * grid.columns)))]
+    tallies = [EdgeTally.empty(grid) for _ in range(min(cores(), 1 + TALLIED // (grid.rows * grid.columns)))]
     each_task(lambda tally, part: part[0].tally(tally, *part[1:]), parts(), tallies)
     for tally in tallies[1:]:
         for total, part in zip(tallies[0], tally, strict=True):
