@@ -1,4 +1,4 @@
-"""Walks in little room are the same walks."""
+"""Compact walks are the same walks, in less memory."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,11 @@ from dqam.geometry.compact_walks import CompactWalks
 from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import AnyWalks, walk
-from dqam.privacy.aggregates import Aggregates
+from dqam.statistics.aggregate import Part
+from dqam.statistics.cell_shares import MassByCell
+from dqam.statistics.distinct import DistinctTrips
+from dqam.statistics.endpoints import EndpointsByCell
+from dqam.statistics.trip_count import TripsOnGrid
 
 BOUNDS = (0.0, 0.0, 8.0, 8.0)
 
@@ -26,7 +30,7 @@ points = st.tuples(st.floats(-4, 12), st.floats(-4, 12))
 
 
 @given(st.lists(st.lists(points, min_size=1, max_size=12), min_size=1, max_size=9), st.sampled_from([1, 3]))
-def test_steps_are_the_walks(trips: list[list[tuple[float, float]]], resolution: int) -> None:
+def test_compact_walks_are_the_walks(trips: list[list[tuple[float, float]]], resolution: int) -> None:
     """Trips that leave the grid, come back and are never on it."""
     x, y = (np.array([point[axis] for trip in trips for point in trip]) for axis in (0, 1))
     offsets = np.concatenate([[0], np.cumsum([len(trip) for trip in trips])])
@@ -42,14 +46,19 @@ def test_a_grid_may_be_narrow(columns: int, rows: int) -> None:
     same(CompactWalks.of(walks), walks)
 
 
-def test_sums_of_steps_are_those_of_walks_and_in_a_tenth_of_the_room() -> None:
+def test_sums_of_compact_walks_are_those_of_walks_and_in_a_tenth_of_the_memory() -> None:
     (trips,) = cities.city_trips(3_000, 0)
     walks = walk(trips, Grid.over(cities.BOUNDS, 8))
-    steps = CompactWalks.of(walks)
-    same(CompactWalks.of(steps), walks)
+    compact = CompactWalks.of(walks)
+    same(CompactWalks.of(compact), walks)
     rectangles = np.array([[0, 0, 256, 256], [90, 90, 140, 150], [128, 128, 129, 129]])
-    for name, asked in (("trips", ()), ("distinct", (rectangles,)), ("shares", ()), ("ends", ())):
-        ours, theirs = (getattr(Aggregates.of(each), name)(*asked) for each in (walks, steps))
+    for aggregate in (TripsOnGrid(), DistinctTrips(rectangles), MassByCell(), EndpointsByCell()):
+        ours, theirs = (aggregate.add_up(Part(each)) for each in (walks, compact))
         np.testing.assert_array_equal(ours, theirs)
-    room = sum(getattr(steps, name).nbytes for name in CompactWalks.ARRAYS)
+    room = sum(getattr(compact, name).nbytes for name in CompactWalks.ARRAYS)
     assert room < (trips.x.nbytes + trips.y.nbytes + trips.points * 8) / 10
+
+
+def test_compact_walks_print_their_numbers() -> None:
+    walks = walk(Trips.from_lists([[(0.5, 0.5), (2.5, 0.5)], [(-9.0, 0.0)]]), Grid(BOUNDS, 8, 8))
+    assert repr(CompactWalks.of(walks)).startswith("<CompactWalks: 2 trips, 3 visits on 8 x 8 cells")

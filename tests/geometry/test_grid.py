@@ -1,4 +1,8 @@
+from collections.abc import Callable
+from fractions import Fraction
+
 import numpy as np
+import pyarrow as pa
 import pyproj
 import pytest
 
@@ -55,8 +59,77 @@ def test_bad_bounds_are_named(bounds: tuple[float, ...], says: str) -> None:
 
 @pytest.mark.parametrize("resolution", [0, 13, -1])
 def test_resolution_out_of_range(resolution: int) -> None:
-    with pytest.raises(InputError, match=f"1 to 12; got {resolution}"):
+    with pytest.raises(InputError, match=f"resolution .* from 1 to 12; got {resolution}"):
         Grid.over((0, 0, 1, 1), resolution)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((None, 4, 4), r"bounds must be four numbers \(west, south, east, north\); got None"),
+        (("0 0 1 1", 4, 4), "bounds must be four numbers .* got '0 0 1 1'"),
+        ((("0", "0", "1", "1"), 4, 4), "bounds must be four numbers"),
+        (((0, 0, 1, 1, 2), 4, 4), "bounds must be four numbers"),
+        (((0, 0, 1, None), 4, 4), "bounds must be four numbers"),
+        ((7, 4, 4), "bounds must be four numbers .* got 7"),
+        ((np.arange(1000.0), 4, 4), "bounds must be four numbers .* got a ndarray"),
+        (((0, 0, 1, 1), "4", 4), "rows must be a whole number from 1 to 4096; got '4'"),
+        (((0, 0, 1, 1), 4.0, 4), "rows must be a whole number from 1 to 4096; got 4.0"),
+        (((0, 0, 1, 1), 4, None), "columns must be a whole number from 1 to 4096; got None"),
+        (((0, 0, 1, 1), 4, 4, None), "crs must be a text such as 'EPSG:4326'; got None"),
+        (((0, 0, 1, 1), 4, 4, 4326), "crs must be a text such as 'EPSG:4326'; got 4326"),
+    ],
+)
+def test_parameters_of_a_wrong_kind_are_named(arguments: tuple[object, ...], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        Grid(*arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Grid.over((0, 0, 1, 1), "8"), "resolution .* got '8'"),  # type: ignore[arg-type]
+        (lambda: Grid.over((0, 0, 1, 1), 8.0), "resolution .* got 8.0"),  # type: ignore[arg-type]
+        (lambda: Grid.over(None), "bounds must be four numbers"),  # type: ignore[arg-type]
+        (lambda: Grid.square(5, 10), r"center must be \(longitude, latitude\) in degrees; got 5"),  # type: ignore[arg-type]
+        (lambda: Grid.square((0, 95), 10), "center must be"),
+        (lambda: Grid.square((0, 0), "10"), "side_km must be a positive number of at most 2,000; got '10'"),  # type: ignore[arg-type]
+        (lambda: Grid.square((0, 0), -1), "side_km must be"),
+    ],
+)
+def test_other_ways_to_a_grid_name_their_parameters(make: Callable[[], Grid], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        make()
+
+
+def test_numbers_of_numpy_and_fractions_make_a_grid() -> None:
+    grid = Grid(np.array([0, 0, 1, 1], np.float32), np.int16(3), np.uint8(4))  # type: ignore[arg-type]
+    assert grid == Grid((0.0, 0.0, 1.0, 1.0), 3, 4)
+    assert [type(side) for side in grid.bounds] == [float] * 4
+    assert type(grid.rows) is int
+    assert Grid((0, 0, Fraction(1, 2), 1), 1, 1).bounds[2] == 0.5
+
+
+def test_bounds_stand_for_a_grid() -> None:
+    grid = Grid((0, 0, 1, 1), 3, 4, "EPSG:3857")
+    assert Grid.of(grid) is grid
+    for bounds in ((-8.68, 41.11, -8.56, 41.2), [-8.68, 41.11, -8.56, 41.2], np.array([-8.68, 41.11, -8.56, 41.2])):
+        assert Grid.of(bounds) == Grid.over((-8.68, 41.11, -8.56, 41.2))
+    with pytest.raises(InputError, match="Did you mean"):
+        Grid.of((1, 1, 0, 0))
+
+
+@pytest.mark.parametrize("value", [None, "porto", "0 0 1 1", 8, (0, 0, 1), {"bounds": 1}, np.zeros((4, 2))])
+def test_what_is_no_grid_is_told_what_is_wanted(value: object) -> None:
+    with pytest.raises(InputError, match=r"grid must be a Grid, .* \(west, south, east, north\) in degrees; got"):
+        Grid.of(value)  # type: ignore[arg-type]
+
+
+def test_errors_never_print_a_table() -> None:
+    with pytest.raises(InputError) as caught:
+        Grid.of(pa.table({"x": [41.123456]}))  # type: ignore[arg-type]
+    assert "41.12" not in str(caught.value)
+    assert "a Table" in str(caught.value)
 
 
 def test_unknown_crs() -> None:
@@ -66,7 +139,7 @@ def test_unknown_crs() -> None:
 
 def test_rectangular_grid_limits() -> None:
     assert Grid((0, 0, 1, 1), 3, 7).shape == (3, 7)
-    with pytest.raises(InputError, match="1 to 4096 rows; got 0"):
+    with pytest.raises(InputError, match="rows must be a whole number from 1 to 4096; got 0"):
         Grid((0, 0, 1, 1), 0, 7)
 
 

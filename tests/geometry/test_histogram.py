@@ -116,17 +116,17 @@ def test_no_trips_make_an_empty_histogram() -> None:
     empty = SpatialHistogram.of(walk(Trips.from_lists([]), grid))
     assert empty.total == 0
     assert SpatialHistogram.of([], grid).faces.shape == (5, 7)
-    with pytest.raises(InputError, match="needs their grid"):
+    with pytest.raises(InputError, match="grid is needed"):
         SpatialHistogram.of([])
 
 
 def test_different_grids_do_not_mix() -> None:
     walks = [walk(random_trips(7), grid) for grid in GRIDS[:2]]
-    with pytest.raises(InputError, match="do not fit a histogram"):
+    with pytest.raises(InputError, match="cannot be counted in a histogram"):
         SpatialHistogram.of(walks, GRIDS[0])
-    with pytest.raises(InputError, match="different grids"):
+    with pytest.raises(InputError, match="different grids cannot be combined"):
         SpatialHistogram.of(walks[0]) + SpatialHistogram.of(walks[1])
-    with pytest.raises(ValueError, match="faces have the shape"):
+    with pytest.raises(ValueError, match="faces must have the shape"):
         SpatialHistogram(GRIDS[0], np.zeros((5, 6)), np.zeros((5, 6)), np.zeros((4, 7)))
 
 
@@ -210,3 +210,10 @@ def test_the_tolerance_is_what_a_strip_may_lose() -> None:
     assert not of.is_monotone(0.2)
     assert of.is_monotone(0.25)
     assert not SpatialHistogram(of.grid, np.array([[np.nan, 1.0]]), of.vertical, of.horizontal).is_monotone(1.0)
+
+
+def test_histograms_print_their_total_and_grid() -> None:
+    histogram = SpatialHistogram.of(walk(random_trips(4), GRIDS[1]))
+    assert repr(histogram).startswith(f"<SpatialHistogram: total {histogram.total} on 16 x 16 cells")
+    half = SpatialHistogram(grid_of(1, 1), np.array([[1234.5]]), np.zeros((1, 0)), np.zeros((0, 1)))
+    assert repr(half).startswith("<SpatialHistogram: total 1,234.5 on 1 x 1 cells")

@@ -103,7 +103,7 @@ def test_answers_of_a_lattice_are_those_of_its_refinement(lattice: Lattice, seed
     parts, grid = random_parts(np.random.default_rng(seed), *lattice.shape), grid_of(lattice)
     rectangles = all_rectangles(*grid.shape)
     expected = SpatialHistogram.from_flux(grid, *lattice.refine(*parts)).answers(rectangles)
-    np.testing.assert_allclose(lattice.answers(*parts, rectangles), expected, atol=1e-12)
+    np.testing.assert_allclose(lattice.answers_by(lattice.corners(*parts), rectangles), expected, atol=1e-12)
 
 
 @given(lattices(), st.integers(0, 10**6))
@@ -187,7 +187,7 @@ def test_even_lattices_of_some_grids() -> None:
     ):
         assert Lattice.even(Grid((0.0, 0.0, 1.0, 1.0), rows, columns), side).shape == shape
     for side in (0, -3):
-        with pytest.raises(InputError, match="1 or more cells"):
+        with pytest.raises(InputError, match="at least 1 cell"):
             Lattice.even(Grid((0.0, 0.0, 1.0, 1.0), 4, 4), side)
 
 
@@ -253,3 +253,14 @@ def test_lattices_are_the_same_if_their_lines_are() -> None:
     assert one.fits(Grid((0.0, 0.0, 1.0, 1.0), 3, 3))
     assert not one.fits(Grid((0.0, 0.0, 1.0, 1.0), 3, 4))
     assert not one.fits(Grid((0.0, 0.0, 1.0, 1.0), 4, 3))
+
+
+def test_lattices_print_their_shape() -> None:
+    lattice = Lattice(np.array([0, 2, 3, 7]), np.array([0, 4, 5]))
+    assert repr(lattice) == "<Lattice: 2 x 3 coarse cells over 5 x 7 cells>"
+
+
+def test_lattices_finer_than_degrees_go() -> None:
+    """The coarse grid does not pose as degrees: there are more cells than degrees of longitude."""
+    lattice = Lattice(np.arange(401), np.arange(301))
+    assert lattice.coarse().shape == (300, 400)

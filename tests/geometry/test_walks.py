@@ -221,3 +221,9 @@ def test_a_gap_in_a_crs_of_feet() -> None:
 def test_frames_are_not_walked_unread() -> None:
     with pytest.raises(InputError, match="must be a Trips object.*read it with dqam.read"):
         walk({"x": 1}, GRID)  # type: ignore[arg-type]
+
+
+def test_walks_print_their_numbers_and_no_coordinates() -> None:
+    grid = Grid((0, 0, 6, 5), 5, 6, "EPSG:3857")
+    walks = walk(Trips.from_lists([[(1.25, 2.5), (3.0, 1.0)], [(-9.0, 0.0)]], crs="EPSG:3857"), grid)
+    assert repr(walks) == "<Walks: 2 trips, 3 points on 5 x 6 cells of 1 m x 1 m over 0 0 6 5 (EPSG:3857)>"

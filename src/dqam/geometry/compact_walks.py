@@ -1,7 +1,7 @@
-"""Walks in little room: where each piece begins, and two bits for each step to a neighbouring cell.
+"""Compact walks: where each piece begins, and two bits for each step to a neighbouring cell.
 
-It is what engines keep of trips between two scans. A trip of 28 points that visits 155 cells takes 60 bytes of it, and
-690 as points; and it tells nothing of when and exactly where its points were.
+Engines keep trips in this form between two scans. A trip of 28 points that visits 155 cells takes 60 bytes as a compact
+walk and 690 as points, and a compact walk does not reveal when and exactly where the points were.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from dqam.runtime.threads import cores, each_span, spans
 
 @dataclass(frozen=True, eq=False)
 class CompactWalks:
-    """Walks, the cells of which are worked out when they are first asked for.
+    """The walks of n trips; their cells are computed when first needed.
 
     trips   int64[n + 1]: where each trip begins in `pieces`
     pieces  int64[pieces + 1]: where each piece begins in `cells`
     starts  int32[pieces]: the first cell of each piece
-    moves   uint8[visits / 4, rounded up]: two bits for each visit, the lowest first: whether it is one cell back, and
-            whether it is of another row. Those of the first visit of a piece mean nothing.
+    moves   uint8[visits / 4, rounded up]: two bits for each visit, the lowest first: whether the step to it goes west
+            or south, and whether it leads to another row. The bits of the first visit of a piece mean nothing.
     """
 
     ARRAYS: ClassVar = ("trips", "pieces", "starts", "moves")
@@ -49,6 +49,9 @@ class CompactWalks:
 
     def __len__(self) -> int:
         return len(self.trips) - 1
+
+    def __repr__(self) -> str:
+        return f"<CompactWalks: {len(self):,} trips, {self.pieces[-1]:,} visits on {self.grid}>"
 
     @property
     def visits(self) -> Integers:

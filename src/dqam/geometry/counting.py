@@ -1,10 +1,10 @@
-"""Exact numbers of distinct trips in many rectangles at once, whatever loops the trips make.
+"""Exact numbers of distinct trips in many rectangles at once; a trip with loops counts once.
 
-A trip meets a rectangle if and only if a piece of it starts inside or crosses the rectangle's border. 1,024 trips
-are the bits of sixteen words, and the work goes grid line by grid line, so that all it touches stays in the cache:
-the crossings of one line become a row of masks, a two-level table over that row gives the OR of any stretch in
-three steps, and each rectangle with a side on that line takes its stretch into its own mask. Starts are tested
-with two prefix masks, by column and by row, once for every piece a trip may have.
+A trip meets a rectangle if and only if one of its pieces starts inside or crosses the border. The bits of sixteen words
+stand for 1,024 trips. The work goes grid line by grid line, so that all it touches stays in the cache: the crossings of
+a line become a row of masks, a two-level table over that row gives the OR of any stretch in three steps, and each
+rectangle with a side on the line adds its stretch to its own mask. Two prefix masks, by column and by row, find the
+starts, once for every piece that a trip may have.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from dqam.geometry.walks import AnyWalks
 from dqam.runtime.simd import WORDS, both, either, load, ones, store, without
 from dqam.runtime.threads import cores, each_span, spans
 
-TRIPS = 64 * WORDS  # of a block
-TILE = 16_384  # rectangles whose masks are held at once, 2 MiB
+TRIPS = 64 * WORDS  # in a block
+TILE = 16_384  # rectangles whose masks are held at once, in 2 MiB
 
 
 class _Sides(NamedTuple):
-    """The sides of rectangles that trips can cross, ordered by grid line: vertical lines, then horizontal ones."""
+    """The sides of rectangles that trips can cross, ordered by grid line, vertical lines before horizontal ones."""
 
     first: Integers  # where the sides of each line begin; one more than there are lines
     low: NDArray[np.int32]  # the stretch of the line, [low, high)
@@ -44,9 +44,10 @@ def count_distinct(
     grid: Grid,
     keep: Mask | None = None,
 ) -> Integers:
-    """The number of distinct trips of `walks` that visit each rectangle of cells: int64[m].
+    """int64[m]: the number of distinct trips of `walks` that visit each rectangle of cells.
 
-    With `keep`, bool[n], only those trips count.
+    rectangles  int64[m, 4], grid lines (west, south, east, north)
+    keep        bool[n], the trips that count; all if None
     """
     rectangles = check_rectangles(rectangles, grid)
     counts = np.zeros(len(rectangles), np.int64)
@@ -62,7 +63,7 @@ def _count_tile(walks: AnyWalks, rectangles: Integers, keep: Mask | None) -> Int
     rows, columns = walks.grid.shape
     sides = _sides(rectangles.tobytes(), rows, columns)
     pieces = np.diff(walks.trips)
-    # trips with many pieces share blocks, since each block makes as many rounds as its trips have pieces
+    # trips with many pieces share blocks, because each block makes as many rounds as its trips have pieces
     order = np.flatnonzero(pieces if keep is None else pieces * keep)
     order = order[np.argsort(pieces[order], kind="stable")]
     blocks = -(-len(order) // TRIPS)
@@ -80,7 +81,7 @@ def _count_tile(walks: AnyWalks, rectangles: Integers, keep: Mask | None) -> Int
 
 @lru_cache(maxsize=4)
 def _sides(rectangles_in_bytes: bytes, rows: int, columns: int) -> _Sides:
-    """Kept for the next batch of trips, which are mostly counted in the same rectangles."""
+    """The sides of rectangles; cached, because the next batch is mostly counted in the same rectangles."""
     rectangles = np.frombuffer(rectangles_in_bytes, np.int64).reshape(-1, 4)
     west, south, east, north = rectangles.T
     line = np.concatenate([west, east, south + columns, north + columns])
@@ -96,7 +97,7 @@ def _sides(rectangles_in_bytes: bytes, rows: int, columns: int) -> _Sides:
 
 @njit(nogil=True, cache=True)
 def _line(before, cell, columns):  # type: ignore[no-untyped-def]
-    """The grid line that a step crosses and the place on it: vertical lines first, then horizontal ones."""
+    """The grid line that a step crosses, vertical lines first, and the position on it."""
     further = max(before, cell)
     row = further // columns
     column = further - row * columns
@@ -190,8 +191,11 @@ def _count_blocks(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _build(masks, between, length, shift):  # type: ignore[no-untyped-def]
-    """A two-level table over masks[0, :length], in groups of 2^shift: in masks[1] the OR from the start of the group,
-    in masks[2] that to its end, and in `between` that of the groups i to j."""
+    """Build a two-level table over masks[0, :length] in groups of 2^shift.
+
+    masks[1] gets the OR from the start of the group, masks[2] the OR to its end, and between[i, j] that of groups i to
+    j.
+    """
     size = 1 << shift
     for start in range(0, length, size):
         stop = min(start + size, length)

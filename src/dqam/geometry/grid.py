@@ -1,14 +1,15 @@
-"""The public grid that trips are laid on: bounds, a coordinate reference system and a number of cells.
+"""The public grid that trips are laid on: bounds, a coordinate reference system and numbers of rows and columns.
 
-Nothing here is ever taken from data: the bounds are part of what is published.
-Rows count from the south, columns from the west; bounds are divided evenly along each axis of their CRS.
+Nothing here is ever taken from data: the bounds are part of what is published. Rows count from the south, columns from
+the west, and the bounds are divided evenly along each axis of their CRS.
 """
 
 from __future__ import annotations
 
-import operator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from numbers import Integral, Real
 
 import numpy as np
 import pyproj
@@ -40,7 +41,7 @@ def is_degrees(crs: str) -> bool:
 
 @lru_cache(maxsize=32)
 def _transformer(source: str, target: str) -> pyproj.Transformer | None:
-    """The way from one CRS to another in (x, y) order; None where they are the same."""
+    """The transformation from one CRS to another in (x, y) order; None if they are the same."""
     a, b = parse_crs(source), parse_crs(target)
     if a.equals(b, ignore_axis_order=True):
         return None
@@ -48,7 +49,7 @@ def _transformer(source: str, target: str) -> pyproj.Transformer | None:
 
 
 def transform(x: Floats, y: Floats, source: str, target: str) -> tuple[Floats, Floats]:
-    """Coordinates of `source` in `target`, always as (x, y), that is (longitude, latitude) for degrees."""
+    """Transform coordinates from the CRS `source` to `target`, always as (x, y): (longitude, latitude) in degrees."""
     way = _transformer(source, target)
     return (x, y) if way is None else way.transform(x, y)
 
@@ -57,7 +58,7 @@ def transform(x: Floats, y: Floats, source: str, target: str) -> tuple[Floats, F
 class Grid:
     """`rows` x `columns` cells of equal size over public bounds (west, south, east, north).
 
-    Bounds are in `crs`, and are part of what is published: take them from a map, never from the trips.
+    The bounds are in `crs` and are part of what is published: take them from a map, never from the trips.
 
     >>> grid = Grid.over((-8.68, 41.11, -8.56, 41.20), resolution=8)
     >>> grid.shape
@@ -70,34 +71,55 @@ class Grid:
     crs: str = DEGREES
 
     def __post_init__(self) -> None:
-        if len(self.bounds) != 4:
-            raise InputError(f"Bounds are four numbers, west south east north; got {self.bounds}.")
-        west, south, east, north = bounds = tuple(float(value) for value in self.bounds)
+        if not isinstance(self.crs, str):
+            raise InputError(f"crs must be a text such as 'EPSG:4326'; got {_brief(self.crs)}.")
+        if (given := _numbers(self.bounds, 4)) is None:
+            raise InputError(f"bounds must be four numbers (west, south, east, north); got {_brief(self.bounds)}.")
+        west, south, east, north = bounds = given
         object.__setattr__(self, "bounds", bounds)
         if not np.isfinite((*bounds, east - west, north - south)).all():
-            raise InputError(f"Bounds must be finite numbers; got {_spell(bounds)}.")
+            raise InputError(f"bounds must be finite numbers; got {_spell(bounds)}.")
         if is_degrees(self.crs) and west > 0 > east and south < north:
             raise InputError(
-                f"Bounds in degrees cannot cross the 180th meridian; got {_spell(bounds)}. "
+                f"bounds in degrees cannot cross the 180th meridian; got {_spell(bounds)}. "
                 "Give them in a projected CRS instead."
             )
         if west >= east or south >= north:
             ordered = min(west, east), min(south, north), max(west, east), max(south, north)
             hint = f" Did you mean {_spell(ordered)}?" if west != east and south != north else ""
             raise InputError(
-                f"Bounds are west south east north with west < east and south < north; got {_spell(bounds)}.{hint}"
+                "bounds must be (west, south, east, north) with west < east and south < north; "
+                f"got {_spell(bounds)}.{hint}"
             )
         if is_degrees(self.crs) and not (-180 <= west < east <= 180 and -90 <= south < north <= 90):
             raise InputError(
-                f"Bounds in degrees lie within -180..180 and -90..90; got {_spell(bounds)}. "
-                "Give the CRS too if they are in other units."
+                f"bounds in degrees must lie within -180..180 and -90..90; got {_spell(bounds)}. "
+                "Give their CRS too if they are in other units."
             )
-        for name, count, width in (("rows", self.rows, north - south), ("columns", self.columns, east - west)):
-            object.__setattr__(self, name, operator.index(count))
-            if not 1 <= count <= MAX_SIDE:
-                raise InputError(f"A grid has 1 to {MAX_SIDE} {name}; got {count}.")
+        for name, given_count, width in (("rows", self.rows, north - south), ("columns", self.columns, east - west)):
+            count = _whole(given_count)
+            if count is None or not 1 <= count <= MAX_SIDE:
+                raise InputError(f"{name} must be a whole number from 1 to {MAX_SIDE}; got {_brief(given_count)}.")
+            object.__setattr__(self, name, count)
             if width / count < 1000 * np.spacing(max(map(abs, bounds))):
-                raise InputError(f"Bounds are too close together for {count} {name}; got {_spell(bounds)}.")
+                raise InputError(f"bounds are too close together for {count} {name}; got {_spell(bounds)}.")
+
+    @classmethod
+    def of(cls, value: Grid | Sequence[float]) -> Grid:
+        """`value` itself if it is a grid; for four numbers in degrees, the grid of the default resolution over them.
+
+        >>> Grid.of((-8.68, 41.11, -8.56, 41.20)) == Grid.over((-8.68, 41.11, -8.56, 41.20))
+        True
+        """
+        if isinstance(value, Grid):
+            return value
+        if (bounds := _numbers(value, 4)) is None:
+            raise InputError(
+                "grid must be a Grid, such as Grid.over(bounds, resolution), or bounds as four numbers "
+                f"(west, south, east, north) in degrees; got {_brief(value)}."
+            )
+        west, south, east, north = bounds
+        return cls.over((west, south, east, north))
 
     @classmethod
     def over(cls, bounds: Bounds, resolution: int = 8, crs: str = DEGREES) -> Grid:
@@ -106,12 +128,12 @@ class Grid:
         >>> print(Grid.over((310_000, 5_805_000, 330_000, 5_825_000), resolution=8, crs="EPSG:28355"))
         256 x 256 cells of 78 m x 78 m over 310000 5805000 330000 5825000 (EPSG:28355)
         """
-        if resolution not in RESOLUTIONS:
+        if (power := _whole(resolution)) is None or power not in RESOLUTIONS:
             raise InputError(
-                f"Resolution k means 2^k x 2^k cells, with k from {RESOLUTIONS[0]} to {RESOLUTIONS[-1]}; "
-                f"got {resolution}."
+                f"resolution k means 2^k x 2^k cells and must be a whole number from {RESOLUTIONS[0]} to "
+                f"{RESOLUTIONS[-1]}; got {_brief(resolution)}."
             )
-        return cls(bounds, 2**resolution, 2**resolution, crs)
+        return cls(bounds, 2**power, 2**power, crs)
 
     @classmethod
     def square(cls, center: tuple[float, float], side_km: float, resolution: int = 8) -> Grid:
@@ -123,11 +145,11 @@ class Grid:
         >>> [round(metres, 1) for metres in grid.cell_metres]
         [39.1, 39.1]
         """
-        longitude, latitude = center
-        if not (-180 <= longitude <= 180 and -90 < latitude < 90):
-            raise InputError(f"The centre is (longitude, latitude) in degrees; got {center}.")
-        if not 0 < side_km <= 2000:
-            raise InputError(f"The side of the square is 0 to 2,000 km; got {side_km}.")
+        if (given := _numbers(center, 2)) is None or not (-180 <= given[0] <= 180 and -90 < given[1] < 90):
+            raise InputError(f"center must be (longitude, latitude) in degrees; got {_brief(center)}.")
+        if (side := _numbers([side_km], 1)) is None or not 0 < side[0] <= 2000:
+            raise InputError(f"side_km must be a positive number of at most 2,000; got {_brief(side_km)}.")
+        longitude, latitude = given
         ellipsoid = pyproj.Geod(ellps="WGS84")
         _, north, _ = ellipsoid.fwd(longitude, latitude, 0, side_km * 500)
         _, south, _ = ellipsoid.fwd(longitude, latitude, 180, side_km * 500)
@@ -171,6 +193,28 @@ class Grid:
         )
 
 
+def _numbers(values: object, count: int) -> tuple[float, ...] | None:
+    """`values` as `count` floats; None if they are anything else."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        return None
+    found = tuple(values)
+    numbers = all(isinstance(value, Real) and not isinstance(value, bool) for value in found)
+    return tuple(map(float, found)) if len(found) == count and numbers else None
+
+
+def _whole(value: object) -> int | None:
+    """`value` as an int; None if it is not a whole number."""
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+
+
+def _brief(value: object) -> str:
+    """A wrong parameter in an error: its value if that is short, else only its type, as it may hold data."""
+    plain = isinstance(value, str | int | float | None) or (
+        isinstance(value, tuple | list) and len(value) <= 6 and all(isinstance(v, str | int | float) for v in value)
+    )
+    return repr(value) if plain and len(repr(value)) <= 80 else f"a {type(value).__name__}"
+
+
 def _spell(bounds: tuple[float, ...]) -> str:
     return " ".join(f"{value:.10g}" for value in bounds)
 
@@ -185,6 +229,6 @@ def check_order(bounds: Bounds, crs: str) -> None:
         return
     if (south - west) * (north - east) < (east - west) * (north - south) / 1000:
         raise InputError(
-            f"Bounds are west south east north; {_spell(bounds)} look like west east south north. "
+            f"bounds must be (west, south, east, north); {_spell(bounds)} look like west, east, south, north. "
             f"Did you mean {_spell((west, east, south, north))}? If not, confirm with sure=True."
         )

@@ -1,4 +1,4 @@
-"""The order of cells along a Hilbert curve: what is near on the curve is near on the grid."""
+"""The order of cells along a Hilbert curve: cells that are near on the curve are near on the grid."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dqam.geometry.arrays import Integers
 
 
 def hilbert_order(rows: int, columns: int) -> Integers:
-    """int64[rows * columns]: cells (row * columns + column) as the curve of the enclosing 2^k square meets them.
+    """int64[rows * columns]: cells (row * columns + column) in the order of the curve through the enclosing 2^k square.
 
-    A line of cells is passed from one end to the other.
+    A grid of one row or column is passed from one end to the other.
 
     >>> hilbert_order(2, 2).tolist()
     [0, 2, 3, 1]
@@ -22,7 +22,7 @@ def hilbert_order(rows: int, columns: int) -> Integers:
     place = np.zeros(len(cells), np.int64)
     for k in reversed(range((max(rows, columns) - 1).bit_length())):
         right, up = x >> k & 1, y >> k & 1
-        place = place << 2 | (3 * right ^ up)  # the four quadrants are met in the order of an upside-down U
+        place = place << 2 | (3 * right ^ up)  # the curve passes the four quadrants in the order of an upside-down U
         x, y = x & (1 << k) - 1, y & (1 << k) - 1
         mirrored = (up == 0) & (right == 1)
         x, y = np.where(mirrored, (1 << k) - 1 - x, x), np.where(mirrored, (1 << k) - 1 - y, y)

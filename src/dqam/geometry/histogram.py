@@ -1,11 +1,11 @@
-"""The spatial histogram: visits of cells and crossings of the edges between them.
+"""The spatial histogram: visits of cells (faces) and crossings of the edges between them.
 
-For a rectangle R of cells, q(R) = faces inside minus edges inside counts how often walks come to R: every time a
-walk is in R it visits one face more than it crosses edges. The same number is the endpoints in R plus half the
-flux through R's border; a histogram can be given either way.
+For a rectangle R of cells, q(R) = faces inside minus edges inside counts how often walks enter R or start in it: during
+each stay, a walk visits one face more than it crosses edges. The same number is the endpoints in R plus half the flux
+through the border of R, and a histogram can be given either way.
 
-For answers, faces and edges are laid out together in one array of (2 rows - 1) x (2 columns - 1), faces at even
-places and the edge between two faces in the middle between them: one summed-area table then answers any rectangle
+For answers, faces and edges are laid out together in one array of (2 rows - 1) x (2 columns - 1), with faces at even
+indices and the edge between two faces at the index between theirs. One summed-area table then answers any rectangle
 with four look-ups.
 """
 
@@ -28,17 +28,18 @@ from dqam.geometry.tracing import EdgeTally
 from dqam.geometry.walks import Walks
 from dqam.runtime.threads import cores, each_task, spans
 
-SPAN = 2**19  # points tallied by a thread at a time
-TALLIED = 2**26  # cells that threads may tally at once, in 1.5 GiB
-Counts = NDArray[Any]  # int64 where counted, float64 where estimated
+SPAN = 2**19  # points that a thread tallies at a time
+TALLIED = 2**26  # cells that all threads together may tally at once, in 1.5 GiB
+Counts = NDArray[Any]  # int64 if counted, float64 if estimated
 
 
 @dataclass(frozen=True, eq=False)
 class SpatialHistogram:
-    """Faces (rows x columns), vertical edges (rows x columns-1) and horizontal edges (rows-1 x columns).
+    """Numbers of visits and crossings on a grid; rows count from the south.
 
-    vertical[i, j] counts crossings between the cells (i, j) and (i, j + 1), horizontal[i, j] those between
-    (i, j) and (i + 1, j). Rows count from the south.
+    faces       [rows, columns], visits of each cell
+    vertical    [rows, columns - 1], crossings between the cells (i, j) and (i, j + 1)
+    horizontal  [rows - 1, columns], crossings between the cells (i, j) and (i + 1, j)
     """
 
     grid: Grid
@@ -55,7 +56,10 @@ class SpatialHistogram:
         ):
             found = getattr(self, name).shape
             if found != wanted:
-                raise ValueError(f"{name} have the shape {found}; a grid of {rows} x {columns} needs {wanted}.")
+                raise ValueError(f"{name} must have the shape {wanted} on {rows} x {columns} cells; got {found}.")
+
+    def __repr__(self) -> str:
+        return f"<SpatialHistogram: total {self.total:,.6g} on {self.grid}>"
 
     @classmethod
     def of(cls, walks: Walks | Iterable[Walks], grid: Grid | None = None) -> SpatialHistogram:
@@ -63,36 +67,36 @@ class SpatialHistogram:
         if isinstance(walks, Walks):
             return cls.of([walks], walks.grid)
         if grid is None:
-            raise InputError("The histogram of batches of walks needs their grid.")
+            raise InputError("grid is needed for the histogram of batches of walks.")
         runs, ends = _tallied(walks, grid)
         rows, columns = grid.shape
         by_row, by_column = np.split(runs, [rows * (columns + 1)])
         vertical = np.cumsum(by_row.reshape(rows, columns + 1), axis=1)[:, : columns - 1]
         horizontal = np.cumsum(by_column.reshape(columns, rows + 1), axis=1)[:, : rows - 1].T.copy()
-        # a visit is entered and left by an edge, or is a start or an end
+        # a walk enters and leaves each visit by an edge, or starts or ends there
         faces = (ends.reshape(grid.shape) + _edges_around(vertical, horizontal)) // 2
         return cls(grid, faces, vertical, horizontal)
 
     @classmethod
     def from_flux(cls, grid: Grid, endpoints: Counts, vertical: Counts, horizontal: Counts) -> SpatialHistogram:
-        """The histogram with given `endpoints` (see there) and edges."""
+        """The histogram with the given endpoints (see `endpoints`) and edges."""
         return cls(grid, endpoints + _edges_around(vertical, horizontal) / 2, vertical, horizontal)
 
     @property
     def endpoints(self) -> Floats:
-        """Half the starts and ends in each cell: what a face has beyond half its edges."""
+        """float64[rows, columns]: half the starts and ends in each cell, which is the face minus half its edges."""
         return self.faces - _edges_around(self.vertical, self.horizontal) / 2
 
     @property
     def total(self) -> float:
-        """Faces minus edges over the grid: the number of pieces of the walks counted."""
+        """Faces minus edges over the grid: the number of pieces of all walks."""
         return self.faces.sum() - self.vertical.sum() - self.horizontal.sum()
 
     @cached_property
     def _table(self) -> Counts:
         """Sums of faces minus edges over [0, i) x [0, j) of the common layout."""
         rows, columns = self.grid.shape
-        kind = np.result_type(self.faces, self.vertical, self.horizontal, np.int64)  # sums need the room
+        kind = np.result_type(self.faces, self.vertical, self.horizontal, np.int64)  # small types would overflow
         table = np.zeros((2 * rows, 2 * columns), kind)
         table[1::2, 1::2] = self.faces
         table[1::2, 2::2] = -self.vertical
@@ -109,25 +113,25 @@ class SpatialHistogram:
         return table[high + right] - table[low + right] - table[high + left] + table[low + left]
 
     def is_monotone(self, tolerance: float = 0.0) -> bool:
-        """Whether no answer falls when its rectangle grows, and all are from 0 to the total; `tolerance` off at most.
+        """Whether no answer falls when its rectangle grows and all lie between 0 and the total, up to `tolerance`.
 
         Let S be the columns l to r of one row, with endpoints a, edges `low` south and `high` north of each cell and
         `west` and `east` beside S; an edge beyond the grid is 0. Put on top of a rectangle, S adds
 
             gain(S) = sum of (a + (high - low) / 2) over S + (west + east) / 2,
 
-        and `low` and `high` change places where S is put below. The answers are monotone and not negative exactly if
-        no strip of a row, and none of a column, gains less than 0 in either direction, and no face is negative.
+        and `low` and `high` change places if S is put below. The answers are monotone and not negative if and only if
+        no strip of a row or of a column has a negative gain in either direction, and no face is negative.
 
-        That is needed: if there are cells before S, its gain is the difference of two answers, and if there are none,
-        low = 0 and the gain is the answer of S. It is enough: nested rectangles are joined by a chain of strips, and
-        so every answer is between a face in its rectangle and the answer of the grid, which is the total.
+        The condition is necessary: if there are cells before S, its gain is the difference of two answers; if there
+        are none, low = 0 and the gain is the answer of S. It is sufficient: a chain of strips joins nested rectangles,
+        so every answer lies between a face in its rectangle and the answer of the whole grid, which is the total.
 
-        Among the strips that end at r the least gain, without half the edge east of r, is
+        Among the strips that end at r, the smallest gain without half the edge east of r is
 
             m(r) = min(m(r - 1), half the edge west of r) + a + (high - low) / 2,
 
-        so one pass for each direction is enough. Unlike prefix sums, m never grows beyond the numbers around it.
+        so one pass in each direction is enough. Unlike prefix sums, m never grows beyond the numbers around it.
         """
         edges = self.vertical.astype(np.float64), self.horizontal.astype(np.float64)
         endpoints = self.endpoints
@@ -158,16 +162,16 @@ class SpatialHistogram:
 
     def _check_same_grid(self, other: SpatialHistogram) -> None:
         if self.grid != other.grid:
-            raise InputError(f"Histograms of different grids do not add up: {self.grid} and {other.grid}.")
+            raise InputError(f"Histograms on different grids cannot be combined: {self.grid} and {other.grid}.")
 
 
 def _tallied(walks: Iterable[Walks], grid: Grid) -> EdgeTally:
-    """The tallies of all batches added up; batches are taken while others are being worked on."""
+    """The tallies of all batches, added up; new batches are read while threads work on earlier ones."""
 
     def parts() -> Iterator[tuple[Walks, int, int]]:
         for batch in walks:
             if batch.grid != grid:
-                raise InputError(f"Walks on {batch.grid} do not fit a histogram on {grid}.")
+                raise InputError(f"Walks on {batch.grid} cannot be counted in a histogram on {grid}.")
             for start, stop in spans(batch.offsets, 1 + batch.points // SPAN):
                 yield batch, start, stop
 
@@ -180,7 +184,7 @@ def _tallied(walks: Iterable[Walks], grid: Grid) -> EdgeTally:
 
 
 def spread_mass(walks: Walks) -> Floats:
-    """Mass 1 for each trip on the grid, spread evenly over its visits: float64[rows, columns]."""
+    """float64[rows, columns]: a mass of 1 for each trip on the grid, spread evenly over its visits."""
     lengths = np.diff(walks.visits)
     shares = np.repeat(1 / np.maximum(lengths, 1), lengths)
     mass = np.zeros(walks.grid.rows * walks.grid.columns)
@@ -189,7 +193,7 @@ def spread_mass(walks: Walks) -> Floats:
 
 
 def _edges_around(vertical: Counts, horizontal: Counts) -> Counts:
-    """The sum of each cell's edges."""
+    """The sum of the edges of each cell: [rows, columns]."""
     around = np.zeros((vertical.shape[0], horizontal.shape[1]), np.result_type(vertical, horizontal))
     around[:, :-1] += vertical
     around[:, 1:] += vertical
@@ -200,7 +204,7 @@ def _edges_around(vertical: Counts, horizontal: Counts) -> Counts:
 
 @njit(nogil=True, cache=True)
 def _least_gain(endpoints, beside, across):  # type: ignore[no-untyped-def]
-    """The least that a strip of a row adds to the answer of a rectangle below or above it."""
+    """The smallest gain of a strip of a row, added to a rectangle below or above it."""
     rows, columns = endpoints.shape
     least = np.inf
     for row in range(rows):

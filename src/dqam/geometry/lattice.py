@@ -1,9 +1,10 @@
-"""A lattice: some of a grid's lines, and histograms on the coarse cells between them.
+"""A lattice: some of the lines of a grid, and histograms on the coarse cells between them.
 
-A histogram on a lattice becomes one on the grid by `refine`: endpoints and crossings are spread evenly along a coarse
-edge and over a coarse cell, and between two lattice lines the crossings of the lines in between go over from those of
-one to those of the other. In a coarse cell of w x h cells all differences of the current cone (`dqam.consistency.cone`)
-are then 1 / (w h) of what they are on the lattice, and so is a: what is consistent stays consistent.
+`Lattice.refine` turns a histogram on a lattice into one on the grid. It spreads endpoints evenly over a coarse cell and
+crossings evenly along a coarse edge; on the grid lines between two lattice lines, crossings change linearly from those
+of one to those of the other. In a coarse cell of w x h cells, all differences of the current cone
+(`dqam.consistency.cone`) are then 1 / (w h) of those on the lattice, and so is a: consistent histograms stay
+consistent.
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ from dqam.errors import InputError
 from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 
-Parts = tuple[Floats, Floats, Floats]  # endpoints, vertical and horizontal edges
+Parts = tuple[Floats, Floats, Floats]  # endpoints, vertical and horizontal edges, as in `SpatialHistogram`
 
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """Grid lines, from 0 to the last of the grid, rising: `east` of the columns and `north` of the rows."""
+    """Increasing grid lines from 0 to the last line of the grid, which divide it into coarse cells.
+
+    east   int64[coarse columns + 1], lines between columns
+    north  int64[coarse rows + 1], lines between rows
+    """
 
     east: Integers
     north: Integers
@@ -42,15 +47,19 @@ class Lattice:
     def __hash__(self) -> int:
         return hash((self.east.tobytes(), self.north.tobytes()))
 
+    def __repr__(self) -> str:
+        (rows, columns), height, width = self.shape, self.north[-1], self.east[-1]
+        return f"<Lattice: {rows} x {columns} coarse cells over {height} x {width} cells>"
+
     @classmethod
     def even(cls, grid: Grid, side: int) -> Lattice:
-        """About square coarse cells, `side` of them along the longer side of the grid, or all cells if it has fewer.
+        """Nearly square coarse cells, `side` of them along the longer side of the grid; all cells if it has fewer.
 
         >>> Lattice.even(Grid((0, 0, 1, 1), 4, 8), 3).east
         array([0, 3, 5, 8])
         """
         if side < 1:
-            raise InputError(f"A lattice has 1 or more cells along a side; got {side}.")
+            raise InputError(f"side must be at least 1 cell; got {side}.")
         longer = max(grid.shape)
         east, north = (
             np.rint(np.linspace(0, cells, 1 + max(1, min(cells, round(side * cells / longer))))).astype(np.int64)
@@ -60,7 +69,7 @@ class Lattice:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns of coarse cells."""
+        """(rows, columns) of coarse cells."""
         return len(self.north) - 1, len(self.east) - 1
 
     @property
@@ -70,27 +79,26 @@ class Lattice:
 
     @property
     def numbers(self) -> int:
-        """How many endpoints and edges there are together."""
+        """The number of endpoints and edges together."""
         rows, columns = self.shape
         return rows * columns + rows * (columns - 1) + (rows - 1) * columns
 
     def coarse(self) -> Grid:
-        """A grid with the coarse cells as its cells; where they are is not told."""
-        rows, columns = self.shape
-        return Grid((0.0, 0.0, float(columns), float(rows)), rows, columns)
+        """A grid with as many cells as there are coarse cells, over the unit square instead of the real bounds."""
+        return Grid((0.0, 0.0, 1.0, 1.0), *self.shape)
 
     def fits(self, grid: Grid) -> bool:
-        """Whether the lines are those of this grid."""
+        """Whether the last lines are those of `grid`."""
         return (int(self.north[-1]), int(self.east[-1])) == grid.shape
 
     def parts(self, numbers: Floats) -> Parts:
-        """Endpoints, vertical and horizontal edges from one vector of all."""
+        """Split one vector of all numbers, float64[numbers], into endpoints, vertical and horizontal edges."""
         rows, columns = self.shape
         a, v, h = np.split(numbers, [rows * columns, rows * columns + rows * (columns - 1)])
         return a.reshape(rows, columns), v.reshape(rows, columns - 1), h.reshape(rows - 1, columns)
 
     def refine(self, endpoints: Floats, vertical: Floats, horizontal: Floats) -> Parts:
-        """The same on the grid.
+        """The histogram on the grid that these numbers on the lattice stand for.
 
         >>> Lattice(np.array([0, 2]), np.array([0, 1, 2])).refine(np.ones((2, 1)), np.zeros((2, 0)), np.ones((1, 1)))[2]
         array([[0.5, 0.5]])
@@ -102,29 +110,27 @@ class Lattice:
         h = (_between(self.north, np.pad(horizontal, ((1, 1), (0, 0)))) / wide)[:, column]
         return a, v, h
 
-    def answers(self, endpoints: Floats, vertical: Floats, horizontal: Floats, rectangles: Integers) -> Floats:
-        """What the refined histogram would answer to rectangles of the grid.
-
-        That is the endpoints in a rectangle and half of what crosses its border. As all is spread evenly, or goes over
-        evenly from line to line, the running sums of each are linear in x and in y between the points of the lattice.
-
-        >>> lattice = Lattice(np.array([0, 2, 4]), np.array([0, 2]))
-        >>> parts = np.ones((1, 2)), np.ones((1, 1)), np.zeros((0, 2))
-        >>> lattice.answers(*parts, np.array([[0, 0, 2, 2], [0, 0, 1, 2]]))
-        array([1.5 , 0.75])
-        """
-        return self.answers_by(self.corners(endpoints, vertical, horizontal), rectangles)
-
     def corners(self, endpoints: Floats, vertical: Floats, horizontal: Floats) -> Floats:
-        """float64[4, rows + 1, columns + 1]: what each corner of a rectangle (north-east, north-west, south-east,
-        south-west) adds to its answer, if it is at that point of the lattice."""
+        """What each corner of a rectangle adds to its answer, for every lattice point where the corner may be.
+
+        Returns float64[4, rows + 1, columns + 1], for the north-east, north-west, south-east and south-west corner.
+        """
         ends = np.pad(endpoints.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
         across = np.pad(vertical.cumsum(axis=0), ((1, 0), (1, 1))) / 2
         along = np.pad(horizontal.cumsum(axis=1), ((1, 1), (1, 0))) / 2
         return np.stack([ends + across + along, across - ends - along, along - ends - across, ends - across - along])
 
     def answers_by(self, corners: Floats, rectangles: Integers) -> Floats:
-        """`answers` from `corners`, of one histogram or of many: float64[..., m]."""
+        """The answers of the refined histogram, or of many, to rectangles of the grid: float64[..., m].
+
+        An answer is the endpoints in the rectangle plus half of what crosses its border. Both are spread evenly, or
+        change linearly from line to line, so their running sums are linear in x and in y between lattice points.
+
+        >>> lattice = Lattice(np.array([0, 2, 4]), np.array([0, 2]))
+        >>> corners = lattice.corners(np.ones((1, 2)), np.ones((1, 1)), np.zeros((0, 2)))
+        >>> lattice.answers_by(corners, np.array([[0, 0, 2, 2], [0, 0, 1, 2]]))
+        array([1.5 , 0.75])
+        """
         west, south, east, north = rectangles.T
         places = (north, east), (north, west), (south, east), (south, west)
         answers: Floats = np.zeros(1)
@@ -134,7 +140,7 @@ class Lattice:
         return answers
 
     def refine_adjoint(self, endpoints: Floats, vertical: Floats, horizontal: Floats) -> Parts:
-        """What factors of the numbers on the grid are as factors of those on the lattice: the adjoint of `refine`."""
+        """The adjoint of `refine`: turn factors of the numbers on the grid into factors of those on the lattice."""
         wide, high = np.diff(self.east), np.diff(self.north)
         a = _sums(_sums(endpoints, self.north).T, self.east).T / (wide * high[:, None])
         v = _back(self.east, (_sums(vertical, self.north) / high[:, None]).T).T
@@ -142,12 +148,12 @@ class Lattice:
         return a, v, h
 
     def snap(self, rectangles: Integers) -> Integers:
-        """The rectangles of coarse cells closest to rectangles of the grid."""
+        """The rectangles of coarse cells, int64[m, 4], closest to rectangles of the grid."""
         snapped = np.empty_like(rectangles)
         for lines, low, high in ((self.east, 0, 2), (self.north, 1, 3)):
             nearest = nearest_line(lines)
             start, stop = nearest[rectangles[:, low]], nearest[rectangles[:, high]]
-            # where both are one line: the coarse cell before or after it, whichever is less off
+            # if both snap to one line, take the coarse cell before or after it, whichever is closer
             before, after = lines[np.maximum(stop - 1, 0)], lines[np.minimum(start + 1, len(lines) - 1)]
             west, east = rectangles[:, low], rectangles[:, high]
             back = np.abs(before - west) + np.abs(lines[stop] - east) < np.abs(lines[start] - west) + np.abs(
@@ -159,22 +165,22 @@ class Lattice:
 
 
 def flat(parts: Parts) -> Floats:
-    """One vector of all numbers: the inverse of `Lattice.parts`."""
+    """Join all numbers into one vector: the inverse of `Lattice.parts`."""
     return np.concatenate([part.ravel() for part in parts])
 
 
 def _lines(of: NDArray[np.integer]) -> Integers:
-    """A copy that nobody can change, or an `InputError`."""
+    """A read-only copy of lattice lines, or an `InputError`."""
     given = np.asarray(of)
     lines = given.astype(np.int64) if given.dtype.kind in "iu" and given.ndim == 1 else np.zeros(0, np.int64)
     if len(lines) < 2 or lines[0] or np.diff(lines).min() < 1:
-        raise InputError(f"The lines of a lattice are whole numbers that rise from 0; got {given}.")
+        raise InputError(f"The lines of a lattice must be whole numbers that rise from 0; got {given}.")
     lines.flags.writeable = False
     return lines
 
 
 def nearest_line(lines: Integers) -> Integers:
-    """For each grid line, from 0 to the last, which of the lattice lines is closest.
+    """For each grid line, from 0 to the last, the index of the closest lattice line.
 
     >>> nearest_line(np.array([0, 3, 4]))
     array([0, 0, 1, 1, 2])
@@ -189,20 +195,20 @@ def _cell_of(lines: Integers) -> Integers:
 
 
 def _weights(lines: Integers) -> tuple[Integers, Floats]:
-    """For each inner grid line the coarse cell it is in, and how far on it is towards that cell's far line."""
+    """For each inner grid line, the coarse cell it is in and its position between the lines of that cell, 0 to 1."""
     inner = np.arange(1, lines[-1])
     cell = _cell_of(lines)[inner]
     return cell, (inner - lines[cell]) / np.diff(lines)[cell]
 
 
 def _place(lines: Integers, at: Integers) -> tuple[Integers, Floats]:
-    """For grid lines the coarse cell they are in, and how far on they are in it."""
+    """For any grid lines, the coarse cells they are in and their positions between the lines of these, 0 to 1."""
     cell = np.minimum(np.searchsorted(lines, at, side="right"), len(lines) - 1) - 1
     return cell, (at - lines[cell]) / (lines[cell + 1] - lines[cell])
 
 
 def _interpolated(table: Floats, rows: tuple[Integers, Floats], columns: tuple[Integers, Floats]) -> Floats:
-    """Values between those of `table`, linear along each axis."""
+    """Values between those of `table`, interpolated linearly along each axis."""
     (row, up), (column, right) = rows, columns
     low = table[..., row, column] * (1 - right) + table[..., row, column + 1] * right
     high = table[..., row + 1, column] * (1 - right) + table[..., row + 1, column + 1] * right
@@ -210,7 +216,7 @@ def _interpolated(table: Floats, rows: tuple[Integers, Floats], columns: tuple[I
 
 
 def _between(lines: Integers, values: Floats) -> Floats:
-    """Values of lattice lines, first axis, as values of all inner grid lines."""
+    """Interpolate values of lattice lines, along the first axis, to all inner grid lines."""
     cell, share = _weights(lines)
     return values[cell] * (1 - share)[:, None] + values[cell + 1] * share[:, None]
 

@@ -1,7 +1,7 @@
-"""Range queries: rectangles of whole cells, at random, from coordinates or from files.
+"""Range queries: rectangles of whole cells, drawn at random or given by coordinates or files.
 
-In code a rectangle is four grid lines (west, south, east, north): it holds the columns west..east-1 and the rows
-south..north-1. A set of them is an int64 array of shape (m, 4).
+In code a rectangle is four grid lines (west, south, east, north): it holds the columns west to east - 1 and the rows
+south to north - 1. A set of rectangles is an int64 array of shape (m, 4).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from dqam.geometry.arrays import Floats, Integers, Mask
 from dqam.geometry.grid import DEGREES, Grid
 
 HEADER = ("west", "south", "east", "north")
-MANY = 25  # times the size of the map: a rectangle this large may have its sides in the wrong order
-ON_LINE = 1e-6  # in cells: an edge this close to a grid line is on it, whatever its decimals were
+MANY = 25  # times the size of the map: so large a rectangle may have its sides in the wrong order
+ON_LINE = 1e-6  # in cells: a side this close to a grid line lies on it, as decimals are rounded
 
 
 def random_rectangles(grid: Grid, count: int, rng: np.random.Generator) -> Integers:
-    """`count` rectangles, every rectangle of the grid equally likely, drawn with replacement.
+    """Draw `count` rectangles, int64[count, 4], uniformly from all rectangles of the grid, with replacement.
 
     >>> random_rectangles(Grid((0, 0, 1, 1), 4, 4), 3, np.random.default_rng(0)).shape
     (3, 4)
@@ -40,12 +40,12 @@ def random_rectangles(grid: Grid, count: int, rng: np.random.Generator) -> Integ
 
 
 def check_rectangles(rectangles: Integers, grid: Grid) -> Integers:
-    """`rectangles` as int64[m, 4], or an `InputError` that names the first that is not on the grid."""
+    """`rectangles` as int64[m, 4]; an `InputError` names the first that is not on the grid."""
     rectangles = np.asarray(rectangles)
     if rectangles.ndim != 2 or rectangles.shape[1] != 4 or rectangles.dtype.kind not in "iu":
         raise InputError(
-            f"Rectangles of cells are whole numbers of shape (m, 4); got {rectangles.dtype} of shape "
-            f"{rectangles.shape}. Coordinates become cells by dqam.geometry.rectangles.snap."
+            f"Rectangles of cells must be whole numbers of shape (m, 4); got {rectangles.dtype} of shape "
+            f"{rectangles.shape}. Convert coordinates to cells with dqam.geometry.rectangles.snap."
         )
     west, south, east, north = rectangles.T
     bad = (west < 0) | (west >= east) | (east > grid.columns) | (south < 0) | (south >= north) | (north > grid.rows)
@@ -60,13 +60,13 @@ def check_rectangles(rectangles: Integers, grid: Grid) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class Snapped:
-    """Rectangles asked in coordinates, grown outward to whole cells and cut at the grid's bounds.
+    """Rectangles given in coordinates, grown outward to whole cells and cut at the bounds of the grid.
 
     asked    float64[m, 4], as they were given
-    cells    int64[m, 4], in grid lines
-    bounds   float64[m, 4], the same in the grid's CRS: what is really answered
-    grown    bool[m], where a side moved outward to the next grid line
-    cut      bool[m], where a part lay outside the grid
+    cells    int64[m, 4], grid lines
+    bounds   float64[m, 4], the same in the CRS of the grid: what is answered
+    grown    bool[m], whether a side was moved outward to the next grid line
+    cut      bool[m], whether a part lay outside the grid
     """
 
     asked: Floats
@@ -77,13 +77,13 @@ class Snapped:
 
     @classmethod
     def of(cls, cells: Integers, grid: Grid) -> Snapped:
-        """Rectangles that were given in cells."""
+        """Rectangles given in cells, int64[m, 4]: none is grown or cut."""
         nowhere = np.zeros(len(cells), np.bool_)
         bounds = _bounds(cells, grid)
         return cls(bounds, cells, bounds, nowhere, nowhere)
 
     def __str__(self) -> str:
-        """What was done to the rectangles, for people."""
+        """How many rectangles were grown and cut."""
         words = [f"{np.count_nonzero(self.grown):,} of {len(self.cells):,} rectangles grown outward to whole cells"]
         if self.cut.any():
             words.append(f"{np.count_nonzero(self.cut):,} cut at the bounds of the grid")
@@ -91,14 +91,14 @@ class Snapped:
 
 
 def snap(bounds: ArrayLike, grid: Grid, crs: str | None = None, name: str = "Rectangle") -> Snapped:
-    """Rectangles (west, south, east, north) in `crs`, the grid's own if not given, as rectangles of cells."""
+    """Turn rectangles (west, south, east, north) in `crs`, by default that of the grid, into rectangles of cells."""
     bounds = np.asarray(bounds, np.float64).reshape(-1, 4)
     west, south, east, north = bounds.T
     _refuse(bounds, ~np.isfinite(bounds.sum(axis=1)), name, "has a side that is not a number; give four numbers")
     _refuse(bounds, (west > east) | (south > north), name, "is upside down; give west <= east and south <= north")
     u0, v0, u1, v1 = envelopes = _envelopes(bounds, grid, crs or grid.crs)
     _refuse_misordered(bounds, envelopes, grid, crs or grid.crs, name)
-    outside = np.zeros(len(bounds), np.bool_)  # or only touching the grid from there
+    outside = np.zeros(len(bounds), np.bool_)  # or touching the grid from outside
     for low, high, end in ((u0, u1, grid.columns), (v0, v1, grid.rows)):
         outside |= (high < 0) | (low > end) | ((low < 0) & (high <= 0)) | ((low >= end) & (high > end))
     _refuse(
@@ -113,7 +113,7 @@ def snap(bounds: ArrayLike, grid: Grid, crs: str | None = None, name: str = "Rec
     cells = np.where(near, lines, np.stack([np.floor(u0), np.floor(v0), np.ceil(u1), np.ceil(v1)], axis=1))
     sizes = np.array([grid.columns, grid.rows])
     cut = np.any((cells < 0) | (cells > np.tile(sizes, 2)), axis=1, keepdims=True).ravel()
-    thin = cells[:, 2:] <= cells[:, :2]  # a rectangle without area still lies in a cell
+    thin = cells[:, 2:] <= cells[:, :2]  # a rectangle without area lies in a cell too
     grown = np.any(np.concatenate([~near, thin], axis=1), axis=1, keepdims=True).ravel()
     low = np.clip(cells[:, :2], 0, sizes - 1)
     high = np.clip(np.maximum(cells[:, 2:], low + 1), None, sizes)
@@ -127,9 +127,9 @@ def _bounds(cells: Integers, grid: Grid) -> Floats:
 
 
 def _envelopes(bounds: Floats, grid: Grid, crs: str) -> Floats:
-    """The smallest (west, south, east, north), in cells, around each rectangle: float64[4, m]."""
+    """float64[4, m]: the smallest (west, south, east, north), in cells, around each rectangle."""
     west, south, east, north = bounds.T[:, :, None]
-    along = np.linspace(0, 1, 2 if crs == grid.crs else 33)  # a side may be bent in another CRS
+    along = np.linspace(0, 1, 2 if crs == grid.crs else 33)  # a side may be curved in another CRS
     x, y = west + (east - west) * along, south + (north - south) * along
     level = np.zeros_like(x)
     u, v = grid.to_cells(
@@ -143,8 +143,8 @@ def _envelopes(bounds: Floats, grid: Grid, crs: str) -> Floats:
 def _refuse_misordered(bounds: Floats, envelopes: Floats, grid: Grid, crs: str, name: str) -> None:
     """Refuse rectangles much larger than the map that would be places on it if read as west, east, south, north.
 
-    A rectangle on the map is never refused. One that is refused by mistake can be replaced by the part of it that is on
-    the map, which has the same answer.
+    A rectangle on the map is never refused. One that is refused by mistake can be replaced by its part on the map,
+    which has the same answer.
     """
     size = grid.rows * grid.columns
     west, south, east, north = bounds.T
@@ -175,9 +175,9 @@ def _refuse(bounds: Floats, bad: Mask, name: str, why: str) -> None:
 
 
 def read_rectangles(path: str | Path, grid: Grid) -> Snapped:
-    """Rectangles of a file, snapped to `grid`.
+    """Read rectangles from a file and snap them to `grid`.
 
-    A CSV file has the header west,south,east,north and is in the grid's CRS; a GeoJSON file is in degrees.
+    A CSV file has the header west,south,east,north and is in the CRS of the grid. A GeoJSON file is in degrees.
     """
     path = Path(path)
     try:
@@ -210,7 +210,7 @@ def _csv(content: bytes, name: str) -> Floats:
     except pa.ArrowException:
         raise InputError(f"{name} has a side that is not a number; repair it.") from None
     if not table.num_rows:
-        raise InputError(f"{name} has a header and no rectangles; add one a line.")
+        raise InputError(f"{name} has a header but no rectangles; add one in each line.")
     return np.stack(sides, axis=1)
 
 

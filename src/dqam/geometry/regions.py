@@ -1,8 +1,8 @@
 """Partitions of a grid into rectangles, and the quadtree that they come from.
 
-The quadtree works for any rows x columns: at depth d the node (i, j) holds the rows floor(i rows / 2^d) up to
-floor((i + 1) rows / 2^d), and columns alike, so that four children make up their parent exactly. Where a side has
-one cell left its children along that side are empty, and are left out.
+The quadtree works for any number of rows and columns: at depth d the node (i, j) holds the rows from
+floor(i rows / 2^d) to floor((i + 1) rows / 2^d) - 1, and columns likewise, so that four children make up their parent
+exactly. If a node has only one row or column, half of its children are empty and are left out.
 """
 
 from __future__ import annotations
@@ -36,9 +36,12 @@ class Partition:
     def __len__(self) -> int:
         return len(self.regions)
 
+    def __repr__(self) -> str:
+        return f"<Partition: {len(self):,} regions of {self.rows} x {self.columns} cells>"
+
     @classmethod
     def whole(cls, rows: int, columns: int) -> Partition:
-        """One region."""
+        """The partition into one region."""
         return cls(rows, columns, np.array([[0, 0, columns, rows]], np.int64))
 
     @cached_property
@@ -52,22 +55,24 @@ class Partition:
 
     @property
     def sizes(self) -> Integers:
-        """int64[k]: the cells of each region."""
+        """int64[k]: the number of cells of each region."""
         return (self.regions[:, 2] - self.regions[:, 0]) * (self.regions[:, 3] - self.regions[:, 1])
 
 
 def frozen(rectangles: NDArray[np.integer]) -> Integers:
-    """A copy of rectangles as int64[m, 4] that nobody can change."""
+    """A read-only copy of rectangles as int64[m, 4]."""
     rectangles = np.asarray(rectangles)
     if rectangles.ndim != 2 or rectangles.shape[1] != 4 or rectangles.dtype.kind not in "iu":
-        raise InputError(f"Rectangles are whole numbers of shape (m, 4); got {rectangles.dtype} {rectangles.shape}.")
+        raise InputError(
+            f"Rectangles must be whole numbers of shape (m, 4); got {rectangles.dtype} of shape {rectangles.shape}."
+        )
     copy = np.array(rectangles, np.int64, order="C")
     copy.flags.writeable = False
     return copy
 
 
 def coverage(regions: Integers, rows: int, columns: int) -> Integers:
-    """int64[rows, columns]: how many of the regions hold each cell; an `InputError` if one is not on the grid."""
+    """int64[rows, columns]: the number of regions that hold each cell; an `InputError` if one is not on the grid."""
     west, south, east, north = regions.T
     if ((west < 0) | (west >= east) | (east > columns) | (south < 0) | (south >= north) | (north > rows)).any():
         raise InputError(f"Not all of {len(regions)} regions are rectangles of a grid of {rows} x {columns} cells.")
@@ -83,14 +88,14 @@ def quadtree_depth(rows: int, columns: int) -> int:
 
 
 def node_bounds(depth: int, nodes: Integers, rows: int, columns: int) -> Integers:
-    """Grid lines of quadtree nodes (row, column) of one depth: int64[k, 4]; empty nodes have a side of length 0."""
+    """int64[k, 4]: grid lines of quadtree nodes (row, column) of one depth; an empty node has a side of length 0."""
     south, west = nodes[:, 0] * rows >> depth, nodes[:, 1] * columns >> depth
     north, east = (nodes[:, 0] + 1) * rows >> depth, (nodes[:, 1] + 1) * columns >> depth
     return np.stack([west, south, east, north], axis=1)
 
 
 def children(nodes: Integers, depth: int, rows: int, columns: int) -> Integers:
-    """The children, at depth + 1, of nodes at `depth`, the empty ones left out: int64[k, 2]."""
+    """int64[k, 2]: the children, at depth + 1, of nodes at `depth`, without the empty ones."""
     corners = np.array([(0, 0), (0, 1), (1, 0), (1, 1)])
     below = (2 * nodes[:, None, :] + corners).reshape(-1, 2)
     bounds = node_bounds(depth + 1, below, rows, columns)
@@ -98,7 +103,7 @@ def children(nodes: Integers, depth: int, rows: int, columns: int) -> Integers:
 
 
 def places(some: Integers, nodes: Integers) -> Integers:
-    """Where each of `some` nodes is among `nodes`, both of one depth; every one of them is there."""
+    """The index in `nodes` of each of `some` nodes of the same depth; all of them must be there."""
     keys = nodes[:, 0] << 32 | nodes[:, 1]
     order = np.argsort(keys)
     return order[np.searchsorted(keys[order], some[:, 0] << 32 | some[:, 1])]

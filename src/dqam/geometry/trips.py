@@ -1,4 +1,8 @@
-"""Trips as ragged arrays of points: what every reader makes and what walks are laid from."""
+"""Trips as ragged arrays of points.
+
+Every reader produces `Trips`, and walks are computed from them. Points of all trips stand in one array for each
+coordinate, and offsets say where each trip begins.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +19,14 @@ from dqam.geometry.grid import DEGREES
 
 @dataclass(frozen=True, eq=False)
 class Trips:
-    """n trips; trip i has the points offsets[i] to offsets[i + 1], in the order they were travelled.
+    """n trips; trip i has the points offsets[i] to offsets[i + 1], in travel order.
 
-    x, y     float64[points], in `crs`; longitude and latitude for degrees
-    offsets  int64[n + 1]
-    time     int64[points], microseconds since 1970 or since any fixed moment; None where unknown
-    ids      n trip ids of any Arrow type; None where the source has none
-    persons  n person ids of any Arrow type; None where the source has none
-    cuts     int64[k], increasing: points that are not joined to the point before, where a trip is in several pieces
+    x, y     float64[points], in the units of `crs`; longitude and latitude if these are degrees
+    offsets  int64[n + 1], from 0 to the number of points
+    time     int64[points], microseconds since 1970 or since any fixed moment; None if unknown
+    ids      n trip ids of any Arrow type; None if the source has none
+    persons  n person ids of any Arrow type; None if the source has none
+    cuts     int64[k], increasing: points that are not joined to the previous one; None if there are none
     """
 
     x: Floats
@@ -36,23 +40,27 @@ class Trips:
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y) or self.offsets[0] != 0 or self.offsets[-1] != len(self.x):
-            raise ValueError(f"{len(self.x)} x, {len(self.y)} y and offsets up to {self.offsets[-1]} do not fit.")
+            raise ValueError(f"{len(self.x)} x and {len(self.y)} y do not fit offsets up to {self.offsets[-1]}.")
         if self.offsets.dtype != np.int64 or (np.diff(self.offsets) < 0).any():
-            raise ValueError(f"Offsets are int64 and never fall; these, of {self.offsets.dtype}, do not fit.")
+            raise ValueError(f"offsets must be int64 and never decrease; these are {self.offsets.dtype}.")
         for name, values, size in (
             ("time", self.time, len(self.x)),
             ("ids", self.ids, len(self)),
             ("persons", self.persons, len(self)),
         ):
             if values is not None and len(values) != size:
-                raise ValueError(f"{len(values)} {name} where {size} were expected.")
+                raise ValueError(f"{name} must have {size} entries; got {len(values)}.")
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def __repr__(self) -> str:
+        known = "".join(f", {name}" for name in ("time", "ids", "persons") if getattr(self, name) is not None)
+        return f"<Trips: {len(self):,} trips, {self.points:,} points{known} ({self.crs})>"
+
     @property
     def points(self) -> int:
-        """The number of points of all trips."""
+        """The number of points of all trips together."""
         return len(self.x)
 
     @classmethod
@@ -82,12 +90,12 @@ class Trips:
         )
 
     def kept(self, points: Mask | None, trips: Mask) -> Trips:
-        """The given points (all if None) of the trips to keep."""
+        """The trips where `trips`, bool[n], is true, with those of their points where `points`, bool[points], is."""
         if points is None and trips.all():
             return self
         lengths = np.diff(self.offsets)
         stay = np.repeat(trips, lengths) if points is None else points & np.repeat(trips, lengths)
-        before = np.concatenate([[0], np.cumsum(stay)])  # how many points stay before each point, and in all
+        before = np.concatenate([[0], np.cumsum(stay)])  # number of points that stay before each point, and in total
         stays = pa.array(trips)
         return Trips(
             self.x[stay],
@@ -101,7 +109,7 @@ class Trips:
         )
 
     def taken(self, order: Integers) -> Trips:
-        """The trips in another order, each as often as it occurs in `order`."""
+        """The trips with the indices `order`, int64[any number], in this order and as often as they occur."""
         lengths = np.diff(self.offsets)[order]
         offsets = offsets_of(lengths)
         points = np.arange(offsets[-1]) + np.repeat(self.offsets[order] - offsets[:-1], lengths)
@@ -134,7 +142,7 @@ class Trips:
 
     @classmethod
     def concat(cls, batches: Sequence[Trips]) -> Trips:
-        """One `Trips` of several that came from the same source."""
+        """Join batches from the same source."""
         if len(batches) == 1:
             return batches[0]
         first, starts = batches[0], np.cumsum([0, *(batch.points for batch in batches)])
@@ -152,7 +160,7 @@ class Trips:
 
 
 def offsets_of(lengths: NDArray[np.integer]) -> Integers:
-    """The offsets of trips with these numbers of points."""
+    """The offsets, int64[n + 1], of trips with the given numbers of points."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
