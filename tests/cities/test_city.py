@@ -6,10 +6,18 @@ import numpy as np
 import pytest
 
 from dqam.cities import BOUNDS, city_trips, made_up_city
-from dqam.cities.city import CENTRES, HALF_RIVER, river, to_degrees, to_metres
+from dqam.cities.city import CENTRES, HALF_RIVER, SIDE, river, to_degrees
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips
+
+from .conftest import metres
+
+
+def to_metres(lon, lat):
+    """The inverse of `to_degrees`."""
+    west, south, east, north = BOUNDS
+    return ((lon - west) / (east - west) - 0.5) * SIDE, ((lat - south) / (north - south) - 0.5) * SIDE
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +36,12 @@ def bridges():
 
 
 def test_bounds_are_ten_kilometres_in_the_atlantic():
-    assert Grid.square((-30, 45), 10).bounds == BOUNDS
+    west, south, east, north = BOUNDS
+    assert -40 < west < east < -20
+    assert 40 < south < north < 50
+    middle = (south + north) / 2
+    assert metres(west, middle, east, middle) == pytest.approx(10_000, rel=0.01)
+    assert metres(west, south, west, north) == pytest.approx(10_000, rel=0.01)
     x, y = np.array([-5000.0, 1200.0]), np.array([300.0, 5000.0])
     np.testing.assert_allclose(to_metres(*to_degrees(x, y)), [x, y], atol=1e-6)
 

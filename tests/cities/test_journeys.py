@@ -129,15 +129,15 @@ def test_one_trip(lattice):
 @pytest.mark.parametrize(
     ("n", "options", "message"),
     [
-        (0, {}, "1 or more; got 0"),
-        (-5, {}, "1 or more; got -5"),
-        (1, {"seed": -1}, "seed is 0 or more; got -1"),
-        (1, {"interval": 0.0}, "above 0 seconds; got 0.0"),
+        (0, {}, "at least 1; got 0"),
+        (-5, {}, "at least 1; got -5"),
+        (1, {"seed": -1}, "seed must be at least 0; got -1"),
+        (1, {"interval": 0.0}, "positive number of seconds; got 0.0"),
         (1, {"interval": float("nan")}, "got nan"),
-        (1, {"units": 0}, "time units; got 0"),
-        (1, {"threads": 0}, "threads is 1 or more; got 0"),
+        (1, {"units": 0}, "units must be at least 1 interval; got 0"),
+        (1, {"threads": 0}, "threads must be at least 1; got 0"),
     ],
 )
-def test_what_can_not_be_asked_is_said_at_once(lattice, n, options, message):
+def test_bad_parameters_are_named_at_once(lattice, n, options, message):
     with pytest.raises(InputError, match=message):
         journeys(lattice, anywhere(lattice), n, **{"seed": 1, **options})

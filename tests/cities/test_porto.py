@@ -48,13 +48,13 @@ def test_without_jitter_the_ends_are_exact(lattice):
 @pytest.mark.parametrize(
     ("sample", "n", "jitter", "message"),
     [
-        ([[HERE, FAR], [HERE]], 10, 150, "None of the 2 sample trips begins and ends within 300 m"),
-        ([[HERE]], 10, 150, "None of the 1 sample trips"),
+        ([[HERE, FAR], [HERE]], 10, 150, "None of the 2 trips of sample begins and ends within 300 m"),
+        ([[HERE]], 10, 150, "None of the 1 trips of sample"),
         ([[HERE, THERE]], 0, 150, "got 0"),
-        ([[HERE, THERE]], 1, -1, "0 to 5,000 metres; got -1"),
+        ([[HERE, THERE]], 1, -1, "jitter must be 0 to 5,000 metres; got -1"),
     ],
 )
-def test_what_can_not_be_used(lattice, sample, n, jitter, message):
+def test_bad_parameters_are_named(lattice, sample, n, jitter, message):
     with pytest.raises(InputError, match=message):
         porto_like_trips(lattice, Trips.from_lists(sample), n, 1, jitter=jitter)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow.csv
 import pytest
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import connected_components
 
 from dqam.cities import RoadNetwork
 from dqam.errors import InputError
@@ -18,9 +16,32 @@ LINKS = "from,to,length_m,freespeed_mps\na,b,700,10\nb,a,700,14\n"
 
 
 def strongly_connected(network: RoadNetwork) -> bool:
-    # From pairs, which merges parallel links: scipy's search never ends on a matrix that holds an entry twice.
-    matrix = csr_matrix((network.seconds, (network.tails, network.heads)), shape=(network.nodes,) * 2)
-    return connected_components(matrix, connection="strong")[0] == 1
+    """Whether node 0 reaches all nodes, and all nodes reach it, by breadth-first search."""
+    for tails, heads in ((network.tails, network.heads), (network.heads, network.tails)):
+        reached = np.zeros(network.nodes, bool)
+        reached[0] = True
+        while not reached[heads[reached[tails]]].all():
+            reached[heads[reached[tails]]] = True
+        if not reached.all():
+            return False
+    return True
+
+
+def test_parallel_links_and_loops_do_no_harm():
+    """SciPy's search never ends on a matrix that holds an entry twice."""
+    lon, lat = np.array([10.0, 10.1, 10.2]), np.full(3, 50.0)
+    tails, heads = np.array([0, 0, 1, 1, 2, 2], np.int32), np.array([1, 1, 0, 2, 1, 2], np.int32)
+    network = RoadNetwork.from_links(lon, lat, tails, heads, np.arange(1.0, 7.0))
+    assert network.nodes == 3
+    assert network.seconds.tolist() == [1, 2, 3, 4, 5]  # both parallel links, and no loop
+
+
+def test_a_path_too_long_for_recursion():
+    nodes = 200_000
+    tails = np.arange(nodes, dtype=np.int32)
+    heads = np.append(np.arange(1, nodes), nodes // 2).astype(np.int32)
+    network = RoadNetwork.from_links(np.linspace(0, 1, nodes), np.zeros(nodes), tails, heads, np.ones(nodes))
+    assert network.nodes == nodes - nodes // 2
 
 
 def test_tables_keep_the_largest_strong_part(lattice):
@@ -79,7 +100,7 @@ def test_lines_meet_at_their_ends(tmp_path):
     [
         (None, LINKS, r"no file .*nodes\.csv"),
         ("", LINKS, r"nodes\.csv cannot be read"),
-        ("id,lon,lat\n", LINKS, r"nodes\.csv has a header and no rows"),
+        ("id,lon,lat\n", LINKS, r"nodes\.csv has a header but no rows"),
         ("id,lon\na,10\n", LINKS, r"nodes\.csv has no column 'lat', only id, lon"),
         ("id,lon,lat\na,10,north\n", LINKS, r"nodes\.csv cannot be read .*'north'"),
         ("id,lon,lat\na,10,50\nb,,50\n", LINKS, r"nodes\.csv has no lon in row 2"),
@@ -100,10 +121,10 @@ def test_tables_that_can_not_be_used(tmp_path, nodes, links, message):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ('"[[10, 50], [x, 51]]",6', "coordinates that are no numbers"),
-        ('"[[10, 50]]",6', r"coordinates '\[\[10, 50\]\]'; a road has two or more"),
+        ('"[[10, 50], [x, 51]]",6', "coordinates that are not numbers"),
+        ('"[[10, 50]]",6', r"coordinates '\[\[10, 50\]\]'; a road has at least two"),
         ('"[[10, 50], [11, nan]]",6', "nan"),
-        ('"[[10, 50], [11, 51]]",40', "highway 40; known are 0 to 12"),
+        ('"[[10, 50], [11, 51]]",40', "highway 40; the known classes are 0 to 12"),
     ],
 )
 def test_lines_that_can_not_be_used(tmp_path, row, message):

@@ -1,6 +1,7 @@
-"""Generated trips: a made-up city that is pure code, and trips on the road networks of real cities.
+"""Generated trips: in a made-up city that is pure code, and on the road networks of real cities.
 
-Every generator gives batches of `Trips` in random order; the same seed gives the same bytes on any machine load.
+Every generator yields batches of `Trips` in random order. The same seed gives the same bytes with any number of
+threads.
 """
 
 from dqam.cities.city import BOUNDS, city_trips, made_up_city

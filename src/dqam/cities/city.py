@@ -1,8 +1,8 @@
-"""A made-up city, pure code: 10 km x 10 km of streets in the open Atlantic, where no one can mistake it for real.
+"""A made-up city in pure code: 10 km x 10 km of streets in the open Atlantic, where nobody can take it for a real one.
 
-Streets follow a warped lattice that is finer around the centres and has parks and missing blocks; arterials and a
-ring road are faster; a river is crossed by a few bridges only. Trips gather strongly around five centres. The network
-is always the same; trips depend on the seed. Coordinates here are metres east and north of the middle of the city.
+Streets follow a warped lattice that is finer around the centres and has parks and missing blocks. Arterials and a ring
+road are faster, and only a few bridges cross the river. Trips concentrate around five centres. The network is always
+the same; trips depend on the seed. Coordinates in this module are metres east and north of the middle of the city.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dqam.geometry.trips import Trips
 SIDE = 10_000.0
 BOUNDS = Grid.square((-30.0, 45.0), side_km=SIDE / 1000).bounds
 
-# Centres: x, y, radius of the fine streets, spread of demand, share of demand. The rest of demand is uniform.
+# x, y, radius of the fine streets, spread of demand and share of demand of each centre; the other demand is uniform
 CENTRES = np.array(
     [
         (500.0, 700.0, 1500.0, 650.0, 0.44),
@@ -35,16 +35,16 @@ CENTRES = np.array(
 PARKS = np.array([(-1500.0, 600.0, 380.0, 600.0), (2500.0, 1300.0, 560.0, 360.0), (300.0, -2500.0, 650.0, 420.0)])
 
 STEP = 100.0  # metres between the finest streets
-LINES = 97  # of the lattice, each way; every second is missing away from centres, three in four at the rim
+LINES = 97  # of the lattice, each way; away from centres every second is missing, at the rim three in four
 RIM = STEP * (LINES - 1) / 2
 NORTHBOUND_ARTERIALS, EASTBOUND_ARTERIALS = (4, 24, 40, 56, 76, 92), (8, 24, 40, 56, 72, 88)
-BRIDGES = (12, 28, 40, 56, 76)  # lattice lines that cross the river; the ring road crosses it twice
+BRIDGES = (12, 28, 40, 56, 76)  # lattice lines that cross the river; the ring road also crosses it, twice
 HALF_RIVER, QUAY = 75.0, 40.0
 KMH_FINE, KMH_STREET, KMH_ROAD, KMH_ARTERIAL, KMH_RAMP, KMH_RING = 20.0, 27.0, 34.0, 46.0, 40.0, 78.0
 
 
 def river(x: Floats) -> Floats:
-    """How far north the middle of the river is at x; it runs from the west to the east."""
+    """The y of the middle of the river at x; it runs from west to east."""
     return -700.0 + 950.0 * np.sin((x + 1500.0) / 1900.0) * np.exp(-(((x - 800.0) / 6000.0) ** 2)) + 0.12 * x
 
 
@@ -54,14 +54,8 @@ def to_degrees(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return west + (x / SIDE + 0.5) * (east - west), south + (y / SIDE + 0.5) * (north - south)
 
 
-def to_metres(lon: Floats, lat: Floats) -> tuple[Floats, Floats]:
-    """The inverse of `to_degrees`."""
-    west, south, east, north = BOUNDS
-    return ((lon - west) / (east - west) - 0.5) * SIDE, ((lat - south) / (north - south) - 0.5) * SIDE
-
-
 def city_trips(n: int, seed: int, *, interval: float = 15.0, threads: int | None = None) -> Iterator[Trips]:
-    """n trips in the made-up city, a point every `interval` seconds; all lie within `BOUNDS`."""
+    """Generate n trips in the made-up city, with a point every `interval` seconds; all lie within `BOUNDS`."""
     network = made_up_city()
     shares = np.cumsum(CENTRES[:, 4])
 
@@ -110,10 +104,10 @@ def _rank(line: Integers) -> Integers:
 
 
 def _crossings(rng: np.random.Generator) -> tuple[Integers, Integers, Floats, Floats]:
-    """Lattice column and row of each crossing, and where it is."""
+    """Lattice column and row of each crossing, and its x and y."""
     column, row = (lines.ravel() for lines in np.mgrid[:LINES, :LINES])
     x, y = column * STEP - RIM, row * STEP - RIM
-    # A smooth warp bends the lattice; it fades at the rim, so that the city stays within its bounds.
+    # a smooth warp bends the lattice and fades at the rim, so that the city stays within its bounds
     fade = (1 - (x / RIM) ** 2) * (1 - (y / RIM) ** 2)
     x, y = (
         x + fade * (420 * np.sin(y / 1500 + 0.4) + 190 * np.sin(x / 1100 + y / 1300)),
@@ -128,14 +122,14 @@ def _crossings(rng: np.random.Generator) -> tuple[Integers, Integers, Floats, Fl
     kept = (rank <= finest) & ~np.any(parks, axis=0) & (np.abs(y - river(x)) > HALF_RIVER + QUAY)
     kept &= (rng.random(len(x)) > 0.07) | (rank == 0)
     angle = np.arctan2(y, x)
-    kept &= np.hypot(x, y) < 5400 * (1 + 0.07 * np.sin(3 * angle + 2) + 0.05 * np.sin(5 * angle))  # then fields
+    kept &= np.hypot(x, y) < 5400 * (1 + 0.07 * np.sin(3 * angle + 2) + 0.05 * np.sin(5 * angle))  # beyond are fields
     return column[kept], row[kept], x[kept], y[kept]
 
 
 def _streets(
     rng: np.random.Generator, column: Integers, row: Integers, x: Floats, y: Floats
 ) -> tuple[Integers, Integers, Floats]:
-    """Streets between neighbours on a lattice line, once each, with their speeds in km/h."""
+    """Tails and heads of the streets between neighbours on a lattice line, each once, and their speeds in km/h."""
     tails, heads, speeds = [], [], []
     for line, place, arterials, bridges in (
         (column, row, NORTHBOUND_ARTERIALS, BRIDGES),
@@ -162,7 +156,7 @@ def _ring_road() -> tuple[Floats, Floats]:
 
 
 def _wet(x: Floats, y: Floats, tail: Integers, head: Integers) -> Mask:
-    """Whether a straight link touches the river; looked at every tenth of it, as blocks are short."""
+    """Whether each straight link touches the river, checked at every tenth of its length, as blocks are short."""
     along = np.linspace(0, 1, 11)[:, None]
     over_x, over_y = x[tail] + along * (x[head] - x[tail]), y[tail] + along * (y[head] - y[tail])
     off = over_y - river(over_x)

@@ -1,13 +1,12 @@
-"""From origins and destinations to trips: routes, a week's departures, persons, points and GPS noise.
+"""From origins and destinations to trips: routes, departures in one week, persons, points and GPS noise.
 
-Work goes in rounds: a round's trips are routed sorted by origin, so that trips with one origin share one tree, but
-their points are written in the random order in which they were drawn. All random numbers are drawn in that order by
-one generator; threads only compute.
+The work goes in rounds. The trips of a round are routed in the order of their origins, so that trips with the same
+origin share one tree, but their points are written in the random order in which they were drawn. One generator draws
+all random numbers in that order; threads only compute.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -20,16 +19,17 @@ from dqam.cities.roads import METRES_PER_DEGREE, RoadNetwork
 from dqam.errors import InputError
 from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.trips import Trips
+from dqam.runtime.threads import cores
 
 BATCH = 20_000  # trips in a batch
-ROUND = 5 * BATCH  # trips routed together: more share more trees and need more memory
-CHUNKS = 32  # pieces of a round's work; more than threads, so that none waits long for the last
+ROUND = 5 * BATCH  # trips routed together: more trips share more trees but need more memory
+CHUNKS = 32  # of a round; more than there are threads, so that no thread waits long for the last chunk
 GPS_METRES = 6.0  # standard deviation along each axis
 TRIPS_PER_PERSON = 10
-PERSON_SPREAD = 0.8  # of the log of how much a person travels: most travel little, a few a lot
+PERSON_SPREAD = 0.8  # standard deviation of the log of how much a person travels: most travel little, a few a lot
 MONDAY = int(np.datetime64("2024-01-01", "s").astype(np.int64))
 
-# How many trips begin in each hour of a day, relative to each other.
+# relative numbers of trips that begin in each hour of a day
 WEEKDAY = (6, 3, 2, 2, 4, 12, 34, 72, 88, 60, 46, 46, 50, 50, 50, 58, 74, 92, 84, 58, 40, 30, 22, 12)
 WEEKEND = (16, 12, 8, 6, 4, 6, 10, 16, 26, 40, 52, 58, 58, 54, 52, 52, 52, 52, 50, 44, 36, 30, 26, 22)
 HOURS = np.array(WEEKDAY * 5 + WEEKEND * 2, dtype=np.float64)
@@ -47,23 +47,24 @@ def journeys(
     units: int | None = None,
     threads: int | None = None,
 ) -> Iterator[Trips]:
-    """n trips between the nodes that `draw(rng, count)` gives, a point every `interval` seconds and one on arrival.
+    """Generate n trips between nodes that `draw(rng, count)` draws, with a point every `interval` seconds and on
+    arrival.
 
-    With `units`, a trip is observed for its first `units` intervals only. A trip never stays: one that was drawn
-    from a node to itself goes to a node next to it.
+    With `units`, only the first `units` intervals of a trip are observed. A trip that was drawn from a node to itself
+    goes to a neighbouring node instead.
     """
     if n < 1:
-        raise InputError(f"The number of trips is 1 or more; got {n}.")
+        raise InputError(f"n, the number of trips, must be at least 1; got {n}.")
     if seed < 0:
-        raise InputError(f"A seed is 0 or more; got {seed}.")
+        raise InputError(f"seed must be at least 0; got {seed}.")
     if not 0 < interval < np.inf:
-        raise InputError(f"The interval between points is above 0 seconds; got {interval}.")
+        raise InputError(f"interval must be a positive number of seconds; got {interval}.")
     if units is not None and units < 1:
-        raise InputError(f"A trip is observed for 1 or more time units; got {units}.")
+        raise InputError(f"units must be at least 1 interval; got {units}.")
     if threads is not None and threads < 1:
-        raise InputError(f"The number of threads is 1 or more; got {threads}.")
+        raise InputError(f"threads must be at least 1; got {threads}.")
     most = units if units is not None else np.iinfo(np.int32).max
-    return _batches(network, draw, n, seed, interval, most, threads or os.cpu_count() or 1)
+    return _batches(network, draw, n, seed, interval, most, threads or cores())
 
 
 def _batches(
@@ -94,7 +95,7 @@ def _batches(
 
 
 def _departures(rng: np.random.Generator, size: int) -> Integers:
-    """Microseconds since 1970 at which trips begin: full seconds of one week, with a daily rhythm."""
+    """int64[size]: when trips begin, in microseconds since 1970; full seconds of one week, with a daily rhythm."""
     hours = np.cumsum(HOURS) / HOURS.sum()
     hour = np.searchsorted(hours, rng.random(size), side="right")
     return (MONDAY + hour * 3600 + rng.integers(0, 3600, size)) * 1_000_000
@@ -109,10 +110,10 @@ def _drive(
     interval: float,
     units: int,
 ) -> Trips:
-    """Trips along fastest routes, without noise, in the order given."""
+    """Trips along the fastest routes, without noise, in the given order."""
     order = np.argsort(origins, kind="stable")
     changes = np.flatnonzero(np.diff(origins[order], prepend=-1))
-    # Pieces end where an origin ends, so that no tree is grown twice.
+    # chunks end where an origin ends, so that no tree is grown twice
     cuts = np.unique(np.append(changes[:: max(1, len(changes) // CHUNKS)], len(order)))
     chunks = [order[start:stop] for start, stop in pairwise(cuts)]
 

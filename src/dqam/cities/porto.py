@@ -1,4 +1,4 @@
-"""Porto-like trips of any number: origins and destinations of real trips, resampled, on the city's roads."""
+"""Any number of Porto-like trips: origins and destinations of real trips, resampled and joined by the city's roads."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ def porto_like_trips(
     interval: float = 15.0,
     threads: int | None = None,
 ) -> Iterator[Trips]:
-    """n trips whose origin and destination are those of a random trip of `sample`, each moved by about `jitter` metres.
+    """Generate n trips with the origin and destination of a random trip of `sample`, each moved by about `jitter`
+    metres.
 
-    Trips of the sample that begin or end beyond the network are left out, as they would all pile up at its rim.
+    Trips of the sample that begin or end beyond the network are left out; they would all start or end at its rim.
     """
     lengths = np.diff(sample.offsets)
     firsts, lasts = sample.offsets[:-1][lengths > 1], sample.offsets[1:][lengths > 1] - 1
@@ -38,11 +39,11 @@ def porto_like_trips(
     near = (network.metres_to(network.nearest(lon, lat), lon, lat) <= REACH).all(axis=0)
     if not near.any():
         raise InputError(
-            f"None of the {len(sample):,} sample trips begins and ends within {REACH:g} m of the network's "
-            f"{network.nodes:,} nodes; give trips of the same city, in degrees."
+            f"None of the {len(sample):,} trips of sample begins and ends within {REACH:g} m of the network's "
+            f"{network.nodes:,} nodes; give trips of the same city."
         )
     if not 0 <= jitter <= 5000:
-        raise InputError(f"The jitter of origins and destinations is 0 to 5,000 metres; got {jitter}.")
+        raise InputError(f"jitter must be 0 to 5,000 metres; got {jitter}.")
     lon, lat = lon[:, near], lat[:, near]
     wide = jitter / METRES_PER_DEGREE / np.cos(np.radians(lat.mean()))
     high = jitter / METRES_PER_DEGREE

@@ -1,6 +1,6 @@
-"""RoadNetwork: nodes in degrees and directed links with travel times and shapes, read from tables or from lines.
+"""Road networks: nodes in degrees, and directed links with travel times and shapes, read from tables or from lines.
 
-Only the largest strongly connected part is kept, so that every origin reaches every destination.
+Only the largest strongly connected component is kept, so that every origin reaches every destination.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import shapely
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
-from dqam.cities.paths import Indices, strong_components
+from dqam.cities.paths import Indices
 from dqam.errors import InputError
 from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Bounds
 
 METRES_PER_DEGREE = 111_195.0  # of latitude, on a sphere of 6,371 km; good to 0.5 % anywhere
-MARGIN = 1000.0  # metres of network kept around bounds, as fastest paths leave a square and come back
+MARGIN = 1000.0  # metres of network kept around bounds, because fastest routes leave a square and come back
 
-# OpenStreetMap's highway classes as the Porto road table numbers them, found from their counts, lengths and speed
-# limits; the speeds (km/h) are what taxis there do, stops included: set so that the
-# median route takes as long as the recorded trip between the same places.
+# OpenStreetMap's highway classes as the Porto road table numbers them, identified by their counts, lengths and speed
+# limits. The speeds (km/h) are those of taxis there, including stops: with them the median route takes as long as the
+# recorded trip between the same places.
 HIGHWAYS = {
     0: ("motorway", 60),
     1: ("trunk", 45),
@@ -75,17 +77,19 @@ class RoadNetwork:
         seconds: Floats,
         shape: tuple[Integers, Floats, Floats] | None = None,
     ) -> RoadNetwork:
-        """The largest strongly connected part of links in any order; links without `shape` are straight."""
+        """The largest strongly connected component of links in any order; without `shape`, links are straight."""
         if shape is None:
             ends = np.column_stack([tails, heads]).ravel()
             shape = np.arange(0, 2 * len(tails) + 1, 2, dtype=np.int64), lon[ends], lat[ends]
         order = np.argsort(tails, kind="stable")
-        component = strong_components(_row_starts(tails, len(lon)), heads[order].astype(np.int32))
+        # from pairs, so that parallel links are added up: the search never ends on an entry that occurs twice
+        links = csr_array((np.ones(len(tails)), (tails, heads)), shape=(len(lon), len(lon)))
+        component = connected_components(links, connection="strong")[1]
         kept = component == np.bincount(component).argmax() if len(component) else np.zeros(0, bool)
         if kept.sum() < 2:
             raise InputError(
                 f"No two of the {len(lon):,} nodes can be reached from each other by the {len(tails):,} links; "
-                "check the directions of the links, or take wider bounds."
+                "check the directions of the links, or give wider bounds."
             )
         renumbered = (np.cumsum(kept) - 1).astype(np.int32)
         order = order[kept[tails[order]] & kept[heads[order]] & (tails[order] != heads[order])]
@@ -107,9 +111,9 @@ class RoadNetwork:
     def from_tables(
         cls, nodes_path: str | PathLike[str], links_path: str | PathLike[str], bounds: Bounds | None = None
     ) -> RoadNetwork:
-        """A network from CSV tables of nodes (id, lon, lat) and links (from, to, length_m, freespeed_mps).
+        """Read a network from CSV tables of nodes (id, lon, lat) and links (from, to, length_m, freespeed_mps).
 
-        With `bounds` (west, south, east, north, in degrees) only what lies in them, or within 1 km, is kept.
+        With `bounds` (west, south, east, north, in degrees), only what lies inside or within 1 km is kept.
         """
         nodes = _read(nodes_path, {"id": pa.string(), "lon": pa.float64(), "lat": pa.float64()})
         links = _read(
@@ -128,7 +132,7 @@ class RoadNetwork:
             ends.append(found.to_numpy().astype(np.int32))
         for column in ("length_m", "freespeed_mps"):
             if (least := pc.min(links[column]).as_py()) <= 0:
-                raise InputError(f"{fspath(links_path)} has {column} {least}; lengths and speeds are above 0.")
+                raise InputError(f"{fspath(links_path)} has {column} {least}; lengths and speeds must be positive.")
         lon, lat = nodes["lon"].to_numpy(), nodes["lat"].to_numpy()
         seconds = links["length_m"].to_numpy() / links["freespeed_mps"].to_numpy()
         if bounds is not None:
@@ -141,17 +145,17 @@ class RoadNetwork:
                     f"None of the {len(lon):,} nodes of {fspath(nodes_path)} lies within {bounds}; they span "
                     f"{lon.min():.6g} {lat.min():.6g} {lon.max():.6g} {lat.max():.6g} (west south east north)."
                 )
-            # Dropping links is enough: a node without links is never in the largest part.
+            # dropping links is enough: a node without links is never in the largest component
             used = inside[ends[0]] & inside[ends[1]]
             ends, seconds = [end[used] for end in ends], seconds[used]
         return cls.from_links(lon, lat, ends[0], ends[1], seconds)
 
     @classmethod
     def from_lines(cls, roads_path: str | PathLike[str]) -> RoadNetwork:
-        """A network from a CSV table of directed segments (coordinates, highway), as Porto's is published.
+        """Read a network from a CSV table of directed segments (coordinates, highway), as published for Porto.
 
-        coordinates is a JSON list of [lon, lat]. Segments meet where their first and last coordinates are equal;
-        in Porto's table this gives exactly the 26,161 successions that its table of links lists.
+        `coordinates` is a JSON list of [lon, lat]. Segments meet where their first and last coordinates are equal; in
+        the table of Porto, this gives exactly the 26,161 successions that its table of links lists.
         """
         roads = _read(roads_path, {"coordinates": pa.string(), "highway": pa.int64()})
         plain = pc.replace_substring_regex(roads["coordinates"], r"[\[\]\s]", "")
@@ -160,7 +164,7 @@ class RoadNetwork:
             flat = pc.cast(numbers.flatten(), pa.float64()).to_numpy()
         except pa.ArrowInvalid as error:
             raise InputError(
-                f"{fspath(roads_path)} has coordinates that are no numbers ({error}); give lists of [lon, lat]."
+                f"{fspath(roads_path)} has coordinates that are not numbers ({error}); give lists of [lon, lat]."
             ) from None
         sizes = pc.list_value_length(numbers).to_numpy()
         odd = (sizes % 2 == 1) | (sizes < 4)
@@ -168,12 +172,14 @@ class RoadNetwork:
         if odd.any():
             raise InputError(
                 f"{fspath(roads_path)} has the coordinates {roads['coordinates'][int(odd.argmax())].as_py()!r}; "
-                "a road has two or more [lon, lat]."
+                "a road has at least two [lon, lat]."
             )
         classes = roads["highway"].to_numpy()
         unknown = ~np.isin(classes, list(HIGHWAYS))
         if unknown.any():
-            raise InputError(f"{fspath(roads_path)} has highway {classes[unknown][0]}; known are 0 to {max(HIGHWAYS)}.")
+            raise InputError(
+                f"{fspath(roads_path)} has highway {classes[unknown][0]}; the known classes are 0 to {max(HIGHWAYS)}."
+            )
         shape_starts = np.concatenate([[0], np.cumsum(sizes // 2)]).astype(np.int64)
         lon, lat = flat[0::2].copy(), flat[1::2].copy()
         along = _cumulative_metres(lon, lat)
@@ -197,12 +203,12 @@ class RoadNetwork:
 
     @cached_property
     def tails(self) -> Indices:
-        """int32[links], the node where a link begins."""
+        """int32[links], the node where each link begins."""
         return np.repeat(np.arange(self.nodes, dtype=np.int32), np.diff(self.starts))
 
     @cached_property
     def shape_share(self) -> Floats:
-        """float64[shape points], the part of its link, 0 to 1, that lies before a shape point."""
+        """float64[shape points], the share of its link, 0 to 1, that lies before each shape point."""
         along = _cumulative_metres(self.shape_lon, self.shape_lat)
         sizes = np.diff(self.shape_starts)
         before = np.repeat(along[self.shape_starts[:-1]], sizes)
@@ -211,7 +217,7 @@ class RoadNetwork:
 
     @cached_property
     def _narrowing(self) -> float:
-        """A degree of longitude in degrees of latitude, at the middle of the network."""
+        """The length of a degree of longitude in degrees of latitude, at the middle of the network."""
         return float(np.cos(np.radians((self.lat.min() + self.lat.max()) / 2)))
 
     @cached_property
@@ -219,12 +225,12 @@ class RoadNetwork:
         return shapely.STRtree(shapely.points(self.lon * self._narrowing, self.lat))
 
     def nearest(self, lon: Floats, lat: Floats) -> Indices:
-        """The node nearest to each point, by distance on the ground; arrays of any shape."""
+        """The node nearest to each point on the ground, in the shape of `lon` and `lat` (degrees)."""
         points = shapely.points(lon.ravel() * self._narrowing, lat.ravel())
         return self._tree.nearest(points).astype(np.int32).reshape(lon.shape)
 
     def metres_to(self, node: Indices, lon: Floats, lat: Floats) -> Floats:
-        """How far each point is from the node beside it, in metres."""
+        """The distance of each point from the given node, in metres."""
         return METRES_PER_DEGREE * np.hypot((self.lon[node] - lon) * self._narrowing, self.lat[node] - lat)
 
 
@@ -233,13 +239,13 @@ def _row_starts(tails: Indices, nodes: int) -> Integers:
 
 
 def _cumulative_metres(lon: Floats, lat: Floats) -> Floats:
-    """Metres along a chain of points; where one link ends and the next begins the step is meaningless and unused."""
+    """Metres along a chain of points; the step from one link to the next is meaningless and never used."""
     east = np.diff(lon) * np.cos(np.radians((lat[:-1] + lat[1:]) / 2))
     return np.concatenate([[0.0], np.cumsum(METRES_PER_DEGREE * np.hypot(east, np.diff(lat)))])
 
 
 def _read(path: str | PathLike[str], columns: dict[str, pa.DataType]) -> pa.Table:
-    """The wanted columns of a CSV file, plain or compressed, all filled in."""
+    """Read the given columns of a CSV file, plain or compressed; none may have missing values."""
     name = fspath(path)
     if not Path(name).is_file():
         raise InputError(f"There is no file {name}; give the path of a road table (CSV or CSV.gz).")
@@ -254,7 +260,7 @@ def _read(path: str | PathLike[str], columns: dict[str, pa.DataType]) -> pa.Tabl
                 f"a road table has {', '.join(columns)}."
             )
     if not len(table):
-        raise InputError(f"{name} has a header and no rows; give a table with roads in it.")
+        raise InputError(f"{name} has a header but no rows; give a table with roads.")
     for column in columns:
         if table[column].null_count:
             row = pc.index(pc.is_null(table[column]), True).as_py()

@@ -1,4 +1,4 @@
-"""Types of arrays, declared once."""
+"""Type aliases of NumPy arrays, declared once for the whole package."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Files appear whole or not at all."""
+"""Writing files so that they appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dqam.runtime import stopping
 
 
 def writable(path: str | os.PathLike[str], *inputs: str | os.PathLike[str] | None) -> Path:
-    """The file that `path` leads to, if it may be written and is none of `inputs`; else an `InputError`."""
+    """The file that `path` leads to; an `InputError` if it cannot be written or is one of `inputs`."""
     target = Path(path).resolve()
     if not target.parent.is_dir():
         raise InputError(f"There is no folder {target.parent} to write {target.name} to; make it first.")
@@ -22,13 +22,13 @@ def writable(path: str | os.PathLike[str], *inputs: str | os.PathLike[str] | Non
         raise InputError(f"{path} is not a file but a device or a pipe; give the name of a file to write.")
     for source in inputs:
         if source is not None and target.exists() and os.path.exists(source) and target.samefile(source):
-            raise InputError(f"{path} is read by this command and would be replaced; give another name to write to.")
+            raise InputError(f"{path} is also an input and would be replaced; give another name to write to.")
     return target
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside `path` to write to; it takes the name `path` when all went well, else it goes away."""
+    """A temporary path beside `path`; it is renamed to `path` if the block succeeds, and removed if it fails."""
     target = writable(path)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.part{target.suffix}")
     try:
@@ -45,17 +45,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes, overwrite: bool = True) -> None:
-    """Write a file such that no moment, not even a killed process, leaves a part of it behind.
+    """Write a file so that even a killed process never leaves a part of it behind.
 
-    It has no name until it is whole, where the system can do that; elsewhere a temporary one. Without `overwrite` a
-    file that is there, or appears in the meantime, is kept and a `FileExistsError` raised.
+    Where the system allows it, the file has no name until it is whole; elsewhere it has a temporary name. Without
+    `overwrite`, an existing file is kept and a `FileExistsError` is raised; where files can be unnamed, this holds even
+    for a file that appears in the meantime.
     """
     target = writable(path)
     if not overwrite and target.exists():
         raise FileExistsError(f"{path} exists")
     try:
         unnamed = os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, 0o666)
-    except (AttributeError, OSError):  # no such system, or no such file system
+    except (AttributeError, OSError):  # this system or file system has no unnamed files
         with replacing(path) as temporary:
             temporary.write_bytes(content)
         return
@@ -69,7 +70,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes, overwrite: bool = 
         whole = f"/proc/self/fd/{unnamed}"
         stopping.check()
         if not overwrite:
-            os.link(whole, target, src_dir_fd=unnamed)  # with it links are followed
+            os.link(whole, target, src_dir_fd=unnamed)  # with src_dir_fd, links are followed
             return
         with replacing(path) as temporary:
             os.link(whole, temporary, src_dir_fd=unnamed)

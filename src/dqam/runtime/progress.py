@@ -1,4 +1,4 @@
-"""How far long work is, for those who wait."""
+"""Progress of long work: callbacks that are told the share done, and a bar on the terminal."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-Show = Callable[[float], None]  # is told the share that is done, 0 to 1
-Progress = Callable[[str], AbstractContextManager[Show]]  # is told what the work is
+Show = Callable[[float], None]  # takes the share that is done, 0 to 1
+Progress = Callable[[str], AbstractContextManager[Show]]  # takes a description of the work
 
-EVERY = 0.2  # seconds, work is looked at
+EVERY = 0.2  # seconds between two updates
 
 
 def quiet(what: str) -> AbstractContextManager[Show]:
-    """Shows nothing."""
+    """Show nothing."""
     return nullcontext(lambda share: None)
 
 
 @contextmanager
 def bar(what: str, console: Console | None = None) -> Iterator[Show]:
-    """A bar on standard error, if that is a terminal or a notebook; it goes away with the block."""
+    """Show a bar on standard error if that is a terminal or a notebook; it disappears at the end of the block."""
     from rich import progress
     from rich.console import Console
 
@@ -44,7 +44,7 @@ def bar(what: str, console: Console | None = None) -> Iterator[Show]:
 
 @contextmanager
 def looking(look: Callable[[], None], every: float = EVERY) -> Iterator[None]:
-    """Call `look` now and then, on a thread of its own, as long as the block runs."""
+    """Call `look` every `every` seconds, in a thread of its own, while the block runs."""
     done = Event()
 
     def keep_looking() -> None:
@@ -62,6 +62,6 @@ def looking(look: Callable[[], None], every: float = EVERY) -> Iterator[None]:
 
 @contextmanager
 def watching(progress: Progress, what: str, share: Callable[[], float]) -> Iterator[None]:
-    """Show the share that is done, as long as the block runs."""
+    """Show the result of `share()`, the share that is done, while the block runs."""
     with progress(what) as show, looking(lambda: show(share())):
         yield

@@ -1,10 +1,9 @@
-"""Several numbers at once, in compiled code: a value for each lane of a processor, that is of each of some trips.
+"""SIMD vectors in compiled code: one number for each lane of a register, that is for each of several trips.
 
-Numba makes a loop over a few numbers such instructions only behind tests that no two arrays overlap, and keeps sums in
-memory. A `SimdVector` is a value that stays in registers: four float64, for the same small problem of four trips, or
-sixteen uint64, a bit for each of 1,024. The result in a lane depends neither on the other lanes nor on the processor:
-each product, sum, quotient and root is rounded by itself, as IEEE 754 specifies, and none of them is fused or
-reordered.
+Numba vectorises a loop over a few numbers only behind tests that no two arrays overlap, and it keeps sums in memory. A
+`SimdVector` is a value that stays in registers: four float64, for the same small problem of four trips, or sixteen
+uint64, a bit for each of 1,024. The result in a lane depends neither on the other lanes nor on the processor: each
+product, sum, quotient and root is rounded by itself, as IEEE 754 specifies, and none of them is fused or reordered.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, overload, register_model
 
-LANES = 4
-WORDS = 16
+LANES = 4  # float64 in a vector
+WORDS = 16  # uint64 in a vector
 
 _COUNTS = {types.float64: LANES, types.uint64: WORDS}
 
 
 class SimdVector(types.Type):  # type: ignore[misc]
-    """The type of lanes with numbers of some type, for Numba."""
+    """The Numba type of a SIMD vector of float64 or uint64."""
 
     def __init__(self, number: Any) -> None:
         super().__init__(name=f"SimdVector({number})")
@@ -51,7 +50,7 @@ def load(typing: Any, array: Any, i: Any, j: Any) -> Any:
 
 
 @intrinsic
-def store(typing: Any, array: Any, i: Any, j: Any, lanes: Any) -> Any:
+def store(typing: Any, array: Any, i: Any, j: Any, vector: Any) -> Any:
     """Set array[i, j] of a float64[m, n, LANES] or a uint64[m, n, WORDS]."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
@@ -62,7 +61,7 @@ def store(typing: Any, array: Any, i: Any, j: Any, lanes: Any) -> Any:
 
 
 def _checked(array: Any) -> Any:
-    """The type of an array that has lanes."""
+    """The type of an array whose last axis is a SIMD vector."""
     if isinstance(array, types.Array) and array.ndim == 3 and array.layout == "C" and array.dtype in _COUNTS:
         return array
     raise TypingError(
@@ -82,16 +81,16 @@ def filled(typing: Any, number: Any) -> Any:
     """The same number in each lane."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        lanes = ir.Constant(signature.return_type.vector, ir.Undefined)
+        vector = ir.Constant(signature.return_type.vector, ir.Undefined)
         for lane in range(LANES):
-            lanes = builder.insert_element(lanes, given[0], ir.Constant(ir.IntType(32), lane))
-        return lanes
+            vector = builder.insert_element(vector, given[0], ir.Constant(ir.IntType(32), lane))
+        return vector
 
     return SimdVector(types.float64)(types.float64), generate
 
 
 def _operation(number: Any, make: Callable[..., Any], *given: Any) -> Any:
-    """An operation on lanes with numbers of some type, as `make` writes it; None for others."""
+    """An operation on SIMD vectors of numbers of one type, as `make` builds it; None for other types."""
     if any(kind != SimdVector(number) for kind in given):
         return None
     return given[0](*given), lambda context, builder, signature, values: make(builder, *values)
@@ -117,7 +116,7 @@ def inverse_root(typing: Any, a: Any) -> Any:
 
 @intrinsic
 def ones(typing: Any, a: Any) -> Any:
-    """How many bits are set in all lanes."""
+    """The number of bits that are set in all lanes together."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         kind = given[0].type
@@ -131,19 +130,19 @@ def ones(typing: Any, a: Any) -> Any:
 
 @intrinsic
 def either(typing: Any, a: Any, b: Any) -> Any:
-    """The bits of a or b."""
+    """The bits that are set in a or b."""
     return _operation(types.uint64, lambda builder, a, b: builder.or_(a, b), a, b)
 
 
 @intrinsic
 def both(typing: Any, a: Any, b: Any) -> Any:
-    """The bits of a and b."""
+    """The bits that are set in a and b."""
     return _operation(types.uint64, lambda builder, a, b: builder.and_(a, b), a, b)
 
 
 @intrinsic
 def without(typing: Any, a: Any, b: Any) -> Any:
-    """The bits of a that b has not."""
+    """The bits that are set in a but not in b."""
     return _operation(types.uint64, lambda builder, a, b: builder.and_(a, builder.not_(b)), a, b)
 
 
@@ -163,7 +162,7 @@ def _times(typing: Any, a: Any, b: Any) -> Any:
 
 
 def _overload(work: Any, *signs: Any) -> None:
-    """Let each of the signs between lanes mean `work`."""
+    """Make each of the operators `signs` between SIMD vectors call `work`."""
     for sign in signs:
 
         @overload(sign)

@@ -1,8 +1,8 @@
-"""To stop when told to, wherever that falls.
+"""Stopping cleanly on a signal, whenever it arrives.
 
-A signal becomes an exception, so that all is unwound and no temporary file stays. But Python drops an exception that is
-raised in a callback of its own, as of a weak reference, and goes on; it tells a hook so. Then the exception is raised
-again a moment later, and in any case before a file gets its name.
+A signal becomes an exception, so that everything is unwound and no temporary file stays. Python drops an exception that
+is raised in one of its own callbacks, such as that of a weak reference, and only tells a hook. The hook here raises the
+exception again a moment later, and in any case before a file gets its name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
 
-ENOUGH = 10.0  # seconds to unwind, in which who says stop again is told nothing new
+ENOUGH = 10.0  # seconds for unwinding, during which further signals are ignored
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -24,11 +24,11 @@ _dropped: BaseException | None = None
 
 
 class Stopped(SystemExit):
-    """The process was told to stop."""
+    """A signal told the process to stop."""
 
 
 def heed() -> None:
-    """Stop when told to: for commands, not for those who have signals of their own."""
+    """Stop on signals: for commands, not for programs that handle signals themselves."""
     told = -ENOUGH
 
     def stop(number: int, _: FrameType | None) -> None:
@@ -38,14 +38,14 @@ def heed() -> None:
             raise KeyboardInterrupt if number == signal.SIGINT else Stopped(128 + number)
 
     for number in SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as by nohup
+        if signal.getsignal(number) is not signal.SIG_IGN:  # ignored signals stay ignored, as under nohup
             signal.signal(number, stop)
     sys.unraisablehook = _note
 
 
 @contextmanager
 def later() -> Iterator[None]:
-    """A stop in the block waits for its end, and handlers that are set in it do not stay."""
+    """Delay signals until the end of the block, and undo all handlers that are set in it."""
     waiting: list[int] = []
     before = {number: signal.getsignal(number) for number in SIGNALS if current_thread() is main_thread()}
     before = {number: handler for number, handler in before.items() if handler not in (None, signal.SIG_IGN)}
@@ -61,7 +61,7 @@ def later() -> Iterator[None]:
 
 
 def check() -> None:
-    """Raise what was dropped."""
+    """Raise the exception that Python dropped, if there is one."""
     global _dropped
     if _dropped is not None:
         error, _dropped = _dropped, None
@@ -70,7 +70,7 @@ def check() -> None:
 
 
 def _note(told: Any) -> None:
-    """Python's hook."""
+    """The hook that Python calls with a dropped exception."""
     global _dropped
     if not isinstance(told.exc_value, Stopped | KeyboardInterrupt) or not hasattr(signal, "setitimer"):
         sys.__unraisablehook__(told)

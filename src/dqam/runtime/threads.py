@@ -1,4 +1,7 @@
-"""Compiled loops release Python's lock, so plain threads over spans of trips use every core."""
+"""Plain threads over spans of trips or over tasks.
+
+Compiled loops release Python's interpreter lock, so threads use every core.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
-
-from dqam.geometry.arrays import Integers
+from numpy.typing import NDArray
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -24,8 +26,8 @@ def cores() -> int:
     return max(1, min(available, int(wanted))) if wanted.isdecimal() else available
 
 
-def spans(weights: Integers, parts: int) -> list[tuple[int, int]]:
-    """At most `parts` spans of items with about equal weight; `weights` are cumulative, starting with 0.
+def spans(weights: NDArray[np.int64], parts: int) -> list[tuple[int, int]]:
+    """Divide n items into at most `parts` spans of about equal weight; `weights`, int64[n + 1], are cumulative.
 
     >>> spans(np.array([0, 1, 2, 10, 11]), 2)
     [(0, 3), (3, 4)]
@@ -36,7 +38,7 @@ def spans(weights: Integers, parts: int) -> list[tuple[int, int]]:
 
 
 def each_span(work: Callable[[int, int], T], parts: list[tuple[int, int]]) -> list[T]:
-    """`work(start, stop)` for every span, on all cores, in the order of the spans."""
+    """Call `work(start, stop)` for every span, on all cores; the results are in the order of the spans."""
     if len(parts) <= 1:
         return [work(*part) for part in parts]
     with ThreadPoolExecutor(min(len(parts), cores())) as pool:
@@ -44,7 +46,7 @@ def each_span(work: Callable[[int, int], T], parts: list[tuple[int, int]]) -> li
 
 
 def ahead(work: Callable[[S], T], tasks: Iterable[S]) -> Iterator[T]:
-    """`work(task)` for every task, in order; as many as there are cores are done before they are asked for.
+    """Yield `work(task)` for every task, in order; as many tasks as there are cores run before they are needed.
 
     >>> list(ahead(abs, [-1, -2]))
     [1, 2]
@@ -60,7 +62,7 @@ def ahead(work: Callable[[S], T], tasks: Iterable[S]) -> Iterator[T]:
 
 
 def each_task(work: Callable[[S, T], object], tasks: Iterable[T], states: list[S]) -> None:
-    """`work(state, task)` for every task, one thread for each state; tasks are taken only as they are needed."""
+    """Call `work(state, task)` for every task, with one thread for each state; tasks are drawn only when needed."""
     idle, busy = deque(states), deque[Future[object]]()
 
     def do(task: T) -> None:
