@@ -54,7 +54,7 @@ def aggregates_of(trips: int, resolution: int) -> Aggregates:
 
 def run(records: Aggregates, queries: int, epsilon: float, noise: Noise) -> tuple[float, dict[str, float]]:
     """Seconds in all and by step, the better of three runs."""
-    grid = records.walks.grid
+    grid = records.grid
     asked = random_rectangles(grid, queries, np.random.default_rng(1))
     records.total(DistinctTrips(asked))
     records.total(MassByCell())

@@ -3,8 +3,8 @@ queries.
 
 Walks are laid beforehand for both sides (`walks.cells` is touched first), so that neither pays for tracing the trips
 onto the grid; the histogram does without the cells and tallies the lines itself, within its time. Each run of flux has
-fresh `Aggregates`: to count all queries for the mean answer, to cast all shadows and to draw the noise by OpenDP is in its
-time. What is published is a histogram that is private and consistent; the other side is neither.
+fresh `Aggregates`: counting all queries for the average answer, casting all shadows and drawing the noise with OpenDP
+are within its time. What is published is a histogram that is private and consistent; the other side is neither.
 """
 
 from __future__ import annotations

@@ -3,28 +3,29 @@
 from fractions import Fraction
 
 import numpy as np
-from dqam.statistics.questions import CellShares, TripCount
 
-from dqam.audit.exact import SHARE_UNIT, aggregates_of, exact_vector, grow
+from dqam.audit.exact import exact_vector, grow
 from dqam.audit.pairs import ADVERSARIAL_PAIRS, walks_of
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.noise import SeededNoise
+from dqam.statistics import MASS, CellShares, TripCount
 from dqam.statistics.privtree import PrivTree
 
 WALKS = walks_of(ADVERSARIAL_PAIRS["a crowd in one cell + longest walk"][1])
 
 
 def test_the_exact_vector_of_a_question() -> None:
-    aggregates = aggregates_of(WALKS)
+    aggregates = Aggregates.of(WALKS)
     assert exact_vector(TripCount(), aggregates).tolist() == [13]
     shares = exact_vector(CellShares(), aggregates)
-    assert shares.max() == 12 * SHARE_UNIT + SHARE_UNIT // 64
+    assert shares.max() == 12 * MASS + MASS // 64
     np.testing.assert_array_equal(exact_vector(PrivTree(), aggregates), shares)
 
 
 def test_trips_that_are_not_kept_count_as_nothing() -> None:
-    assert exact_vector(TripCount(), aggregates_of(WALKS, np.arange(13) > 8)).tolist() == [4]
+    assert exact_vector(TripCount(), Aggregates.of(WALKS, np.arange(13) > 8)).tolist() == [4]
 
 
 def test_a_partition_is_grown_with_noise() -> None:
-    sizes = {len(grow(PrivTree(), aggregates_of(WALKS), SeededNoise(seed), Fraction(1, 10))) for seed in range(20)}
+    sizes = {len(grow(PrivTree(), Aggregates.of(WALKS), SeededNoise(seed), Fraction(1, 10))) for seed in range(20)}
     assert len(sizes) > 1

@@ -22,10 +22,10 @@ from dqam.audit.neighbours import (
 from dqam.engines import spark as engine
 from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.contribution import ContributionBound
-from dqam.privacy.curator import TREES, Curator
+from dqam.privacy.curator import Curator
 from dqam.sources import csv_table, grouping, parquet_table, points, source
 from dqam.sources.validation import Validation
-from dqam.statistics import SCORES, STATISTICS, TripCount, UniformityCosts
+from dqam.statistics import PARTITIONS, SCORES, STATISTICS, TripCount, UniformityCosts
 from dqam.values.guarantee import Unit
 from tests.commands import run
 
@@ -46,7 +46,7 @@ def assert_alike(results: list[PairResults]) -> None:
 
 
 def test_every_question_is_asked() -> None:
-    assert {type(question) for question in QUESTIONS} == STATISTICS | SCORES | TREES
+    assert {type(question) for question in QUESTIONS} == STATISTICS | SCORES | PARTITIONS
 
 
 @pytest.mark.parametrize(("name", "by"), CASES)
@@ -197,7 +197,7 @@ def rows_of(neighbour: list[tuple[bool, Row]]) -> list[Row]:
 def test_questions_that_the_data_decide_show() -> None:
     class Peeking:
         def synthesize(self, curator: Any, queries: Any, budget: Any) -> None:
-            for _ in range(int(curator._records.trips()[0])):
+            for _ in range(int(curator._aggregates.value(TripCount())[0])):
                 curator.measure(TripCount(), budget, 1)
 
     results, files = PairResults(), random_neighbourhood(np.random.default_rng(3), "Trips", Unit.trip())

@@ -39,13 +39,11 @@ from dqam.mechanisms.quadtree import grow_quadtree
 from dqam.mechanisms.uniform import Uniform
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics.buckets import L1Buckets
-from dqam.statistics.privtree import PrivTree
-from dqam.statistics.questions import (
+from dqam.statistics import (
     CellShares,
+    Crossings,
     DistinctCounts,
     Endpoints,
-    Flux,
     GroupShares,
     LengthQuantile,
     QueryErrors,
@@ -57,6 +55,8 @@ from dqam.statistics.questions import (
     TripCount,
     UniformityCosts,
 )
+from dqam.statistics.buckets import L1Buckets
+from dqam.statistics.privtree import PrivTree
 from dqam.values.guarantee import Unit
 
 ROW = Grid((0.0, 0.0, 7.0, 1.0), 1, 7)
@@ -111,7 +111,11 @@ def _selects(scores: Scores) -> Callable[[Fraction], CuratorSampler]:
 
 def _synthesizes(mechanism: Mechanism, **options: Any) -> Callable[[Fraction], CuratorSampler]:
     """A whole mechanism, from walks to histogram, with all answers that it was given on the way."""
-    return _asks(lambda curator, budget: histogram_values(mechanism.synthesize(curator, RECTANGLES, budget)), **options)
+
+    def ask(curator: Curator, budget: Budget) -> Any:
+        return histogram_values(mechanism.synthesize(curator, RECTANGLES, budget).histogram)
+
+    return _asks(ask, **options)
 
 
 # with rounds and trees forced, because by default they would spread the few trips of an audit evenly
@@ -127,7 +131,7 @@ WHOLE_MECHANISMS: dict[str, Mechanism] = {
 QUESTION_CASES: dict[str, AuditCase] = {
     "count": AuditCase("number of trips", _measures(TripCount())),
     "endpoints": AuditCase("endpoints by quarter of the map", _measures(Endpoints(QUARTERS))),
-    "crossings": AuditCase("crossings by quarter of the map, capped", _measures(Flux(QUARTERS, CAP))),
+    "crossings": AuditCase("crossings by quarter of the map, capped", _measures(Crossings(QUARTERS, CAP))),
     "shadows": AuditCase("shadows on a lattice, capped", _measures(ShadowSums(LATTICE, CAP, CAP))),
     "shadow-sizes": AuditCase(
         "quantile of the sizes of shadows",

@@ -13,17 +13,18 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
 from dqam.audit.estimate import repeat
-from dqam.audit.exact import Aggregates, aggregates_of, exact_vector
+from dqam.audit.exact import exact_vector
 from dqam.audit.pairs import GRID, Pair, walks_of
 from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Walks
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
-from dqam.privacy.contribution import Keep
+from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import Noise, SeededNoise
-from dqam.statistics.questions import Scores, Statistic
+from dqam.statistics import Scores, Statistic
 from dqam.values.guarantee import Number, Unit
 
 
@@ -173,8 +174,8 @@ class CuratorSampler:
     def _aggregates(self, trips: Trips, rng: np.random.Generator) -> Aggregates:
         walks = walks_of(trips, self.grid)
         if self.unit.name == "trip":
-            return aggregates_of(walks)
-        return aggregates_of(walks, Keep.of(self.unit, rng).mask(_persons(trips)), self.unit)
+            return Aggregates.of(walks)
+        return Aggregates.of(walks, ContributionBound.of(self.unit, rng).mask(_persons(trips)), self.unit)
 
 
 def _persons(trips: Trips) -> list[bool]:

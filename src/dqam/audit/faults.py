@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dqam.audit.estimate import MechanismFunction
-from dqam.audit.exact import SHADOW_UNIT, SHARE_UNIT, aggregates_of, exact_vector, grow
+from dqam.audit.exact import exact_vector, grow
 from dqam.audit.pairs import GRID, walks_of
 from dqam.experiments.printed import PRINTED, Exact, printed_partition
 from dqam.geometry.grid import Grid
@@ -19,9 +19,10 @@ from dqam.geometry.lattice import Lattice
 from dqam.geometry.regions import Partition
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Walks
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.noise import SeededNoise
+from dqam.statistics import CROSSING, MASS, SHADOW, CellShares, Crossings, ShadowSums, TripCount
 from dqam.statistics.privtree import PrivTree
-from dqam.statistics.questions import FLUX, CellShares, Flux, ShadowSums, TripCount
 
 QUARTERS = Partition(8, 8, np.array([[0, 0, 4, 4], [4, 0, 8, 4], [0, 4, 4, 8], [4, 4, 8, 8]]))
 RECTANGLES = np.array([[0, 0, 8, 8], [2, 2, 3, 3], [4, 0, 8, 8], [1, 1, 7, 4], [0, 6, 8, 8]])
@@ -30,7 +31,7 @@ CAP = 6
 FINE = Grid(GRID.bounds, 256, 256)  # the more levels a quadtree has, the more it reveals
 
 
-_aggregates = lru_cache(maxsize=256)(aggregates_of)  # of a data set once, for all runs
+_aggregates = lru_cache(maxsize=256)(Aggregates.of)  # of a data set once, for all runs
 
 
 def _looks_at_walks(answer: Callable[[Walks, SeededNoise, Fraction], Any]) -> Callable[[Fraction], MechanismFunction]:
@@ -51,8 +52,8 @@ def bare_singletons(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
     aggregates = _aggregates(walks)
     tree = grow(PrivTree(), aggregates, noise, epsilon / 2)
     masses = np.bincount(tree.labels.ravel(), exact_vector(CellShares(), aggregates).astype(float))
-    noisy = noise.laplace(masses.astype(np.int64), SHARE_UNIT / (epsilon / 2)) / SHARE_UNIT
-    values = np.where(tree.sizes == 1, masses / SHARE_UNIT, noisy)
+    noisy = noise.laplace(masses.astype(np.int64), MASS / (epsilon / 2)) / MASS
+    values = np.where(tree.sizes == 1, masses / MASS, noisy)
     return values[tree.labels]
 
 
@@ -60,7 +61,7 @@ def bare_singletons(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
 def exact_total(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
     """Noisy cell shares, scaled so that they add up to the exact number of trips."""
     aggregates = _aggregates(walks)
-    noisy = np.maximum(noise.laplace(exact_vector(CellShares(), aggregates), SHARE_UNIT / epsilon), 0).astype(float)
+    noisy = np.maximum(noise.laplace(exact_vector(CellShares(), aggregates), MASS / epsilon), 0).astype(float)
     return noisy / max(noisy.sum(), 1.0) * exact_vector(TripCount(), aggregates)[0]
 
 
@@ -74,13 +75,13 @@ def visits_as_distinct(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> A
 @_looks_at_walks
 def uncapped_crossings(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
     """Crossings that are not capped, with noise for a cap of `CAP`."""
-    return noise.laplace(exact_vector(Flux(QUARTERS, 2**15), _aggregates(walks)), CAP * FLUX / epsilon)
+    return noise.laplace(exact_vector(Crossings(QUARTERS, 2**15), _aggregates(walks)), CAP * CROSSING / epsilon)
 
 
 @_looks_at_walks
 def uncapped_shadows(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
     """Shadows that are not capped, with noise for a cap of 1."""
-    return noise.laplace(exact_vector(ShadowSums(LATTICE, 2**15, 3), _aggregates(walks)), SHADOW_UNIT / epsilon)
+    return noise.laplace(exact_vector(ShadowSums(LATTICE, 2**15, 3), _aggregates(walks)), SHADOW / epsilon)
 
 
 def printed_quadtree(epsilon: Fraction) -> MechanismFunction:

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dqam.audit.cases import WHOLE_MECHANISMS
-from dqam.audit.exact import Aggregates, aggregates_of, exact_vector
+from dqam.audit.exact import exact_vector
 from dqam.audit.formats import FORMATS, Row
 from dqam.audit.hostile import GRID, NEIGHBOURS, Neighbourhood, random_neighbourhood
 from dqam.geometry.arrays import Integers
@@ -30,21 +30,22 @@ from dqam.geometry.rectangles import Snapped, random_rectangles
 from dqam.geometry.regions import Partition
 from dqam.geometry.walks import Walks
 from dqam.mechanisms import Mechanism
-from dqam.mechanisms.uniform import EmptyMapError
+from dqam.mechanisms.size import EmptyMapError
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
-from dqam.privacy.contribution import Keep
-from dqam.privacy.curator import TREES, Curator
+from dqam.privacy.contribution import ContributionBound
+from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.publishing.pipeline import Plan, records_of, source_of
-from dqam.statistics.buckets import L1Buckets
-from dqam.statistics.privtree import PrivTree
-from dqam.statistics.questions import (
-    FLUX,
+from dqam.publishing.pipeline import aggregates_of, source_of
+from dqam.publishing.plan import Plan
+from dqam.statistics import (
+    CROSSING,
+    PARTITIONS,
     SCORES,
     CellShares,
+    Crossings,
     DistinctCounts,
     Endpoints,
-    Flux,
     GroupShares,
     LengthQuantile,
     QueryErrors,
@@ -54,6 +55,8 @@ from dqam.statistics.questions import (
     TripCount,
     UniformityCosts,
 )
+from dqam.statistics.buckets import L1Buckets
+from dqam.statistics.privtree import PrivTree
 
 QUERIES = random_rectangles(GRID, 40, np.random.default_rng(0))
 SKETCH_KEY = "5a17" * 16
@@ -75,8 +78,8 @@ QUESTIONS: tuple[Any, ...] = (
     L1Buckets(hilbert_order(*GRID.shape), 1.0),
     ShadowQuantile(_CAPS, Fraction(2, 3), _LATTICE, 3),
     *(ShadowSums(_LATTICE, int(cap), 3) for cap in _CAPS),
-    Flux(_REGIONS, 1),
-    Flux(_REGIONS, 2, np.array([FLUX, FLUX // 3, 1, 0])),
+    Crossings(_REGIONS, 1),
+    Crossings(_REGIONS, 2, np.array([CROSSING, CROSSING // 3, 1, 0])),
 )
 
 
@@ -111,7 +114,7 @@ class ScriptedCurator(Curator):
 
     def __init__(self, source: Walks | Aggregates, *given: Any, **named: Any) -> None:
         super().__init__(source, *given, **named)
-        self.aggregates = aggregates_of(source) if isinstance(source, Walks) else source
+        self.aggregates = Aggregates.of(source) if isinstance(source, Walks) else source
         self.asked: list[AskedQuestion] = []
         self.answers: list[Any] = []
 
@@ -129,14 +132,14 @@ class ScriptedCurator(Curator):
 
     def ask(self, question: Any) -> Any:
         """Ask any question, at epsilon 1."""
-        kinds = {**dict.fromkeys(TREES, self.partition), **dict.fromkeys(SCORES, self.select)}
+        kinds = {**dict.fromkeys(PARTITIONS, self.partition), **dict.fromkeys(SCORES, self.select)}
         return kinds.get(type(question), self.measure)(question, self.budget, 1)
 
     def _reply(self, question: Any, epsilon: Any, answer: Any) -> Any:
         entry = self.ledger[-1]
         sensitivity = entry.sensitivity
-        if entry.question != "partition":  # the sensitivity in the ledger or the one that the noise covers, if less
-            sensitivity = min(sensitivity, int(entry.scale * entry.epsilon / (2 if entry.question == "select" else 1)))
+        if entry.kind != "partition":  # the sensitivity in the ledger or the one that the noise covers, if less
+            sensitivity = min(sensitivity, int(entry.scale * entry.epsilon / (2 if entry.kind == "select" else 1)))
         values = {name: _comparable(value) for name, value in vars(question).items()}
         exact = exact_vector(question, self.aggregates)
         self.asked.append(AskedQuestion((type(question), values, epsilon), sensitivity, exact))
@@ -184,8 +187,8 @@ class FilePair:
                 source = source_of(FORMATS[setting.format].write(Path(folder), rows), self.engine)
                 source.batch = setting.batch
                 plan.check(source, sure=True)
-                with records_of(
-                    plan, source, Keep(unit, setting.salt), self.engine, sketch_key=SKETCH_KEY
+                with aggregates_of(
+                    plan, source, ContributionBound(unit, setting.salt), self.engine, sketch_key=SKETCH_KEY
                 ) as aggregates:
                     curator = ScriptedCurator(
                         aggregates, Budget(len(QUESTIONS)), SeededNoise(0), unit, wary=setting.wary

@@ -274,7 +274,7 @@ def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
             errors.add_row(size, f"{row.answer:,.0f}", f"{row.off:,.0f}", f"{row.off / max(row.answer, 1):.0%}")
         answers.print(errors)
     answers.print(
-        "\nThese errors are for trips through a made-up city; yours may differ. Nothing was spent, and no trip was read.",
+        "\nThese errors are for trips through a made-up city; yours may differ. Nothing was spent; no trip was read.",
         soft_wrap=True,
     )
 

@@ -63,7 +63,7 @@ def demo(output: Path, trips: int, seed: int) -> None:
         book = Ledger.open(book_file)
         release, spent = carry_out(plan, raw, "a made-up city", book, RUNS)
         release.save(saved, overwrite=True)
-        book.saved(spent.id)
+        book.delivered(spent.id)
     with replacing(page) as temporary:
         temporary.write_text(release.report(), encoding="utf-8")
     walks = walk(raw, grid)

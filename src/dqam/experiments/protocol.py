@@ -28,11 +28,12 @@ from dqam.geometry.histogram import SpatialHistogram, spread_mass
 from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.walks import Walks, walk
 from dqam.mechanisms import MECHANISMS, make
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.sources import read
-from dqam.statistics.records import Records
+from dqam.statistics import CellShares, DistinctCounts
 
 DISTINCT, PAPER = "distinct", "paper"
 EXACT = "exact"  # the exact histogram under the distinct protocol: no noise, but trips that return count again
@@ -121,7 +122,7 @@ class Bench:
 
     def __init__(self, walks: Walks, seed: int) -> None:
         self.walks, self.grid, self.seed = walks, walks.grid, seed
-        self.records = Records(walks)
+        self.aggregates = Aggregates.of(walks)
 
     @cached_property
     def histogram(self) -> SpatialHistogram:
@@ -143,8 +144,8 @@ class Bench:
 
     def _distinct(self, task: Task) -> Measured:
         given, fresh = self.queries(task.queries, False), self.queries(task.queries, True)
-        truth, truth_fresh = self.records.distinct(given), self.records.distinct(fresh)
-        self.records.shares()  # counted before the clock starts
+        truth, truth_fresh = (self.aggregates.value(DistinctCounts(some)) for some in (given, fresh))
+        self.aggregates.value(CellShares())  # counted before the clock starts
         began = time.perf_counter()
         if task.mechanism == EXACT:
             histogram = self.histogram
@@ -153,7 +154,7 @@ class Bench:
             if task.rounds:
                 mechanism = replace(mechanism, rounds=task.rounds)
             budget = Budget(task.epsilon)
-            curator = Curator(self.records, budget, SeededNoise(noise_seed(self.seed, task.run)))
+            curator = Curator(self.aggregates, budget, SeededNoise(noise_seed(self.seed, task.run)))
             histogram = mechanism.synthesize(curator, given, budget)
         seconds = time.perf_counter() - began
         return self._measured(
