@@ -142,28 +142,6 @@ class SpatialHistogram:
         )
         return least >= -tolerance
 
-    def __add__(self, other: SpatialHistogram) -> SpatialHistogram:
-        self._check_same_grid(other)
-        return SpatialHistogram(
-            self.grid,
-            self.faces + other.faces,
-            self.vertical + other.vertical,
-            self.horizontal + other.horizontal,
-        )
-
-    def __sub__(self, other: SpatialHistogram) -> SpatialHistogram:
-        self._check_same_grid(other)
-        return SpatialHistogram(
-            self.grid,
-            self.faces - other.faces,
-            self.vertical - other.vertical,
-            self.horizontal - other.horizontal,
-        )
-
-    def _check_same_grid(self, other: SpatialHistogram) -> None:
-        if self.grid != other.grid:
-            raise InputError(f"Histograms on different grids cannot be combined: {self.grid} and {other.grid}.")
-
 
 def _tallied(walks: Iterable[Walks], grid: Grid) -> EdgeTally:
     """The tallies of all batches, added up; new batches are read while threads work on earlier ones."""
