@@ -9,9 +9,10 @@ from dqam import cities
 from dqam.consistency.pairwise import is_consistent
 from dqam.experiments.printed import PRINTED, Exact, PrintedRegions, printed_partition
 from dqam.geometry.grid import Grid
-from dqam.geometry.histogram import SpatialHistogram, spread_mass
+from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.regions import Partition
+from dqam.geometry.tally import spread_mass
 from dqam.geometry.walks import walk
 from dqam.mechanisms import MECHANISMS
 from dqam.mechanisms.dqam import meets

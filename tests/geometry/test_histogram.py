@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import dqam.geometry.histogram
+import dqam.geometry.tally
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
-from dqam.geometry.histogram import SpatialHistogram, spread_mass
+from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.tally import spread_mass
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
 from tests.consistency.cases import flux_histogram, grid_of, parts, staircases
@@ -74,8 +75,8 @@ def test_batches_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_spans_and_threads_do_not_matter(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     trips, grid = random_trips(6, 3000), GRIDS[1]
     wanted = naive.histogram(walk(trips, grid))
-    monkeypatch.setattr(dqam.geometry.histogram, "SPAN", 100)
-    monkeypatch.setattr(dqam.geometry.histogram, "cores", lambda: threads)
+    monkeypatch.setattr(dqam.geometry.tally, "SPAN", 100)
+    monkeypatch.setattr(dqam.geometry.tally, "cores", lambda: threads)
     for _ in range(5):
         found = SpatialHistogram.of(walk(trips, grid))
         for name in ("faces", "vertical", "horizontal"):

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from dqam.errors import InputError
 from dqam.geometry.grid import DEGREES, Grid, transform
-from dqam.geometry.rectangles import Snapped, random_rectangles, read_rectangles, snap
+from dqam.geometry.rectangle_files import read_rectangles
+from dqam.geometry.rectangles import Snapped, random_rectangles, snap
 
 GRID = Grid((0, 0, 4, 2), rows=4, columns=8)  # cells of half a degree
 

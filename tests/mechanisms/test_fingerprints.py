@@ -21,8 +21,9 @@ import pytest
 from dqam import cities
 from dqam.experiments.printed import PRINTED, Exact
 from dqam.geometry.grid import Grid
-from dqam.geometry.histogram import SpatialHistogram, spread_mass
+from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.tally import spread_mass
 from dqam.geometry.walks import Walks, walk
 from dqam.mechanisms import MECHANISMS
 from dqam.privacy.budget import Budget

@@ -84,7 +84,7 @@ def test_mechanisms_know_the_curator_and_no_trips() -> None:
         "from dqam.statistics.buckets import L1Buckets",
         "from dqam.experiments.printed import PRINTED",
         "from dqam.audit.pairs import walks_of",
-        "from dqam.geometry.histogram import spread_mass",
+        "from dqam.geometry.tally import spread_mass",
         "from dqam.privacy.noise import SeededNoise",
         "import importlib",
         "import pandas",

@@ -154,7 +154,7 @@ class CuratorSampler:
         self, pair: Pair, side: int, runs: int, rng: np.random.Generator, step: Callable[[int], None]
     ) -> list[Any] | dict[str, NDArray[Any]]:
         """See `Sampler.draw`."""
-        aggregates = self._aggregates(pair[0], rng), self._aggregates(pair[1], rng)
+        aggregates = self._exact(pair[0], rng), self._exact(pair[1], rng)
 
         def run(noise: Noise) -> dict[str, Any]:
             budget = Budget(self.epsilon)
@@ -171,7 +171,7 @@ class CuratorSampler:
             return run(BatchNoise(self.noise(rng), runs))
         return repeat(lambda: run(self.noise(rng)), runs, step)
 
-    def _aggregates(self, trips: Trips, rng: np.random.Generator) -> Aggregates:
+    def _exact(self, trips: Trips, rng: np.random.Generator) -> Aggregates:
         walks = walks_of(trips, self.grid)
         if self.unit.name == "trip":
             return Aggregates.of(walks)

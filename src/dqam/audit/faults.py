@@ -14,9 +14,10 @@ from dqam.audit.exact import exact_vector, grow
 from dqam.audit.pairs import GRID, walks_of
 from dqam.experiments.printed import PRINTED, Exact, printed_partition
 from dqam.geometry.grid import Grid
-from dqam.geometry.histogram import SpatialHistogram, spread_mass
+from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
 from dqam.geometry.regions import Partition
+from dqam.geometry.tally import spread_mass
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Walks
 from dqam.privacy.aggregates import Aggregates
@@ -31,7 +32,7 @@ CAP = 6
 FINE = Grid(GRID.bounds, 256, 256)  # the more levels a quadtree has, the more it reveals
 
 
-_aggregates = lru_cache(maxsize=256)(Aggregates.of)  # of a data set once, for all runs
+_cached = lru_cache(maxsize=256)(Aggregates.of)  # of a data set once, for all runs
 
 
 def _looks_at_walks(answer: Callable[[Walks, SeededNoise, Fraction], Any]) -> Callable[[Fraction], MechanismFunction]:
@@ -49,7 +50,7 @@ def _looks_at_walks(answer: Callable[[Walks, SeededNoise, Fraction], Any]) -> Ca
 @_looks_at_walks
 def bare_singletons(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
     """Region masses with noise, except that regions of one cell have none."""
-    aggregates = _aggregates(walks)
+    aggregates = _cached(walks)
     tree = grow(PrivTree(), aggregates, noise, epsilon / 2)
     masses = np.bincount(tree.labels.ravel(), exact_vector(CellShares(), aggregates).astype(float))
     noisy = noise.laplace(masses.astype(np.int64), MASS / (epsilon / 2)) / MASS
@@ -60,7 +61,7 @@ def bare_singletons(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
 @_looks_at_walks
 def exact_total(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
     """Noisy cell shares, scaled so that they add up to the exact number of trips."""
-    aggregates = _aggregates(walks)
+    aggregates = _cached(walks)
     noisy = np.maximum(noise.laplace(exact_vector(CellShares(), aggregates), MASS / epsilon), 0).astype(float)
     return noisy / max(noisy.sum(), 1.0) * exact_vector(TripCount(), aggregates)[0]
 
@@ -75,13 +76,13 @@ def visits_as_distinct(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> A
 @_looks_at_walks
 def uncapped_crossings(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
     """Crossings that are not capped, with noise for a cap of `CAP`."""
-    return noise.laplace(exact_vector(Crossings(QUARTERS, 2**15), _aggregates(walks)), CAP * CROSSING / epsilon)
+    return noise.laplace(exact_vector(Crossings(QUARTERS, 2**15), _cached(walks)), CAP * CROSSING / epsilon)
 
 
 @_looks_at_walks
 def uncapped_shadows(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
     """Shadows that are not capped, with noise for a cap of 1."""
-    return noise.laplace(exact_vector(ShadowSums(LATTICE, 2**15, 3), _aggregates(walks)), SHADOW / epsilon)
+    return noise.laplace(exact_vector(ShadowSums(LATTICE, 2**15, 3), _cached(walks)), SHADOW / epsilon)
 
 
 def printed_quadtree(epsilon: Fraction) -> MechanismFunction:

@@ -13,7 +13,7 @@ from rich.table import Table
 from dqam.cli.options import OVERWRITE, PATH, refuse_to_replace
 from dqam.cli.terminal import SHOWN, answers, json_option, plain, print_json, words
 from dqam.errors import InputError
-from dqam.geometry.rectangles import HEADER, read_rectangles, snap
+from dqam.geometry.rectangles import HEADER, snap
 from dqam.runtime.files import replacing, writable
 
 RELEASE = click.argument("release", metavar="RELEASE", type=PATH)
@@ -62,7 +62,12 @@ def query(
         writable(output, release, rectangles)
     refuse_to_replace(output, overwrite)
     opened = dqam.open(release)
-    asked = snap(areas, opened.grid, crs) if rectangles is None else read_rectangles(rectangles, opened.grid)
+    if rectangles is None:
+        asked = snap(areas, opened.grid, crs)
+    else:
+        from dqam.geometry.rectangle_files import read_rectangles
+
+        asked = read_rectangles(rectangles, opened.grid)
     found = opened.counts(asked, confidence=confidence)
     columns = {"value": found.value, "low": found.low, "high": found.high}
     lists = {name: [None if math.isnan(x) else x for x in values.tolist()] for name, values in columns.items()}

@@ -27,7 +27,6 @@ from dqam.cli.terminal import (
 )
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
-from dqam.geometry.rectangles import read_rectangles
 from dqam.runtime.files import writable
 from dqam.values.guarantee import parse_epsilon, spell
 
@@ -129,6 +128,7 @@ def publish(
     publication of a data set spends its whole budget, unless --total leaves more for later. Bounds, queries, title and
     all other options are public: never take them from the trips.
     """
+    from dqam.geometry.rectangle_files import read_rectangles
     from dqam.privacy.ledger import Charge, Ledger, SameTripsError
     from dqam.publishing.pipeline import begun, carry_out, data_set_name
     from dqam.publishing.plan import LARGE, TITLE, Plan, remark

@@ -27,7 +27,7 @@ from dqam.cli.terminal import (
 )
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
-from dqam.geometry.rectangles import HEADER, Snapped, random_rectangles, read_rectangles, snap
+from dqam.geometry.rectangles import HEADER, Snapped, random_rectangles, snap
 from dqam.runtime.files import replacing
 
 if TYPE_CHECKING:
@@ -146,6 +146,8 @@ def count(
             "Give the rectangles to count in one way: --rectangles FILE, --rectangle W S E N or --random N."
         )
     if rectangles is not None:
+        from dqam.geometry.rectangle_files import read_rectangles
+
         asked = read_rectangles(rectangles, grid)
     elif rectangle:
         asked = snap(np.array(rectangle), grid)

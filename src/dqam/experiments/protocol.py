@@ -24,8 +24,9 @@ from dqam.experiments.metrics import cut, divergence, evenness, face_sums, mean_
 from dqam.experiments.printed import PRINTED, Exact
 from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Bounds, Grid
-from dqam.geometry.histogram import SpatialHistogram, spread_mass
+from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.tally import spread_mass
 from dqam.geometry.walks import Walks, walk
 from dqam.mechanisms import MECHANISMS, make
 from dqam.privacy.aggregates import Aggregates

@@ -11,25 +11,22 @@ with four look-ups.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
 from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import check_rectangles
-from dqam.geometry.tracing import EdgeTally
-from dqam.geometry.walks import Walks
-from dqam.runtime.threads import cores, each_task, spans
 
-SPAN = 2**19  # points that a thread tallies at a time
-TALLIED = 2**26  # cells that all threads together may tally at once, in 1.5 GiB
+if TYPE_CHECKING:
+    from dqam.geometry.walks import Walks
+
 Counts = NDArray[Any]  # int64 if counted, float64 if estimated
 
 
@@ -64,18 +61,16 @@ class SpatialHistogram:
     @classmethod
     def of(cls, walks: Walks | Iterable[Walks], grid: Grid | None = None) -> SpatialHistogram:
         """The histogram of walks, or of batches of walks on `grid`: 1 for each visit and each crossing."""
+        from dqam.geometry.tally import tally_crossings  # compiled code, which opening a release does not need
+        from dqam.geometry.walks import Walks
+
         if isinstance(walks, Walks):
             return cls.of([walks], walks.grid)
         if grid is None:
             raise InputError("grid is needed for the histogram of batches of walks.")
-        runs, ends = _tallied(walks, grid)
-        rows, columns = grid.shape
-        by_row, by_column = np.split(runs, [rows * (columns + 1)])
-        vertical = np.cumsum(by_row.reshape(rows, columns + 1), axis=1)[:, : columns - 1]
-        horizontal = np.cumsum(by_column.reshape(columns, rows + 1), axis=1)[:, : rows - 1].T.copy()
+        ends, vertical, horizontal = tally_crossings(walks, grid)
         # a walk enters and leaves each visit by an edge, or starts or ends there
-        faces = (ends.reshape(grid.shape) + _edges_around(vertical, horizontal)) // 2
-        return cls(grid, faces, vertical, horizontal)
+        return cls(grid, (ends + _edges_around(vertical, horizontal)) // 2, vertical, horizontal)
 
     @classmethod
     def from_flux(cls, grid: Grid, endpoints: Counts, vertical: Counts, horizontal: Counts) -> SpatialHistogram:
@@ -143,33 +138,6 @@ class SpatialHistogram:
         return least >= -tolerance
 
 
-def _tallied(walks: Iterable[Walks], grid: Grid) -> EdgeTally:
-    """The tallies of all batches, added up; new batches are read while threads work on earlier ones."""
-
-    def parts() -> Iterator[tuple[Walks, int, int]]:
-        for batch in walks:
-            if batch.grid != grid:
-                raise InputError(f"Walks on {batch.grid} cannot be counted in a histogram on {grid}.")
-            for start, stop in spans(batch.offsets, 1 + batch.points // SPAN):
-                yield batch, start, stop
-
-    tallies = [EdgeTally.empty(grid) for _ in range(min(cores(), 1 + TALLIED // (grid.rows * grid.columns)))]
-    each_task(lambda tally, part: part[0].tally(tally, *part[1:]), parts(), tallies)
-    for tally in tallies[1:]:
-        for total, part in zip(tallies[0], tally, strict=True):
-            total += part
-    return tallies[0]
-
-
-def spread_mass(walks: Walks) -> Floats:
-    """float64[rows, columns]: a mass of 1 for each trip on the grid, spread evenly over its visits."""
-    lengths = np.diff(walks.visits)
-    shares = np.repeat(1 / np.maximum(lengths, 1), lengths)
-    mass = np.zeros(walks.grid.rows * walks.grid.columns)
-    np.add.at(mass, walks.cells, shares)
-    return mass.reshape(walks.grid.shape)
-
-
 def _edges_around(vertical: Counts, horizontal: Counts) -> Counts:
     """The sum of the edges of each cell: [rows, columns]."""
     around = np.zeros((vertical.shape[0], horizontal.shape[1]), np.result_type(vertical, horizontal))
@@ -180,23 +148,18 @@ def _edges_around(vertical: Counts, horizontal: Counts) -> Counts:
     return around
 
 
-@njit(nogil=True, cache=True)
-def _least_gain(endpoints, beside, across):  # type: ignore[no-untyped-def]
-    """The smallest gain of a strip of a row, added to a rectangle below or above it."""
+def _least_gain(endpoints: Floats, beside: Floats, across: Floats) -> float:
+    """The smallest gain of a strip of a row, put on top of a rectangle or below it; all rows at once."""
     rows, columns = endpoints.shape
+    rise = np.zeros((rows, columns))
+    rise[:-1] += across / 2
+    rise[1:] -= across / 2
+    edge = np.zeros((rows, columns + 1))  # half the edges west and east of each cell
+    edge[:, 1:-1] = beside / 2
     least = np.inf
-    for row in range(rows):
-        up = down = np.inf
-        west = 0.0
+    for gain in (endpoints + rise, endpoints - rise):
+        smallest = np.full(rows, np.inf)
         for column in range(columns):
-            rise = 0.0
-            if row < rows - 1:
-                rise += across[row, column] / 2
-            if row > 0:
-                rise -= across[row - 1, column] / 2
-            east = beside[row, column] / 2 if column < columns - 1 else 0.0
-            up = min(up, west) + (endpoints[row, column] + rise)
-            down = min(down, west) + (endpoints[row, column] - rise)
-            least = min(least, up + east, down + east)
-            west = east
+            smallest = np.minimum(smallest, edge[:, column]) + gain[:, column]
+            least = min(least, float((smallest + edge[:, column + 1]).min()))
     return least

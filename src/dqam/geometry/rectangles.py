@@ -7,17 +7,13 @@ south to north - 1. A set of rectangles is an int64 array of shape (m, 4).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import shapely
 from numpy.typing import ArrayLike
 
 from dqam.errors import InputError
 from dqam.geometry.arrays import Floats, Integers, Mask
-from dqam.geometry.grid import DEGREES, Grid
+from dqam.geometry.grid import Grid
 
 HEADER = ("west", "south", "east", "north")
 MANY = 25  # times the size of the map: so large a rectangle may have its sides in the wrong order
@@ -172,68 +168,3 @@ def _refuse(bounds: Floats, bad: Mask, name: str, why: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(f"{name} {row + 1} {tuple(map(float, bounds[row]))} {why}.")
-
-
-def read_rectangles(path: str | Path, grid: Grid) -> Snapped:
-    """Read rectangles from a file and snap them to `grid`.
-
-    A CSV file has the header west,south,east,north and is in the CRS of the grid. A GeoJSON file is in degrees.
-    """
-    path = Path(path)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path.") from None
-    if not content.strip():
-        raise InputError(f"{path.name} is empty; it should hold rectangles as CSV or GeoJSON.")
-    if content.lstrip().startswith(b"{"):
-        return snap(_geojson(content, path.name), grid, DEGREES, f"{path.name}: rectangle")
-    return snap(_csv(content, path.name), grid, name=f"{path.name}: rectangle")
-
-
-def _csv(content: bytes, name: str) -> Floats:
-    try:
-        table = pa.csv.read_csv(pa.BufferReader(content.decode("utf-8-sig").encode()))
-    except (pa.ArrowException, UnicodeDecodeError):
-        raise InputError(
-            f"{name} is not a CSV file of rectangles in UTF-8 with equally long rows; repair it."
-        ) from None
-    found = {column.strip().lower(): column for column in table.column_names}
-    if len(found) < len(table.column_names):
-        raise InputError(f"{name} has a column twice; its columns are {', '.join(table.column_names)}.")
-    if not found.keys() >= set(HEADER):
-        raise InputError(
-            f"{name} has the columns {', '.join(table.column_names)}; a file of rectangles has {', '.join(HEADER)}."
-        )
-    try:
-        sides = [table[found[side]].cast(pa.float64()).to_numpy() for side in HEADER]
-    except pa.ArrowException:
-        raise InputError(f"{name} has a side that is not a number; repair it.") from None
-    if not table.num_rows:
-        raise InputError(f"{name} has a header but no rectangles; add one in each line.")
-    return np.stack(sides, axis=1)
-
-
-def _geojson(content: bytes, name: str) -> Floats:
-    try:
-        shapes = shapely.get_parts(shapely.from_geojson(content))
-    except (shapely.errors.GEOSException, UnicodeDecodeError):
-        raise InputError(
-            f"{name} is not GeoJSON with a geometry in every feature; check it with a GIS, or give CSV."
-        ) from None
-    if not len(shapes):
-        raise InputError(f"{name} holds no rectangles; add a feature for each.")
-    single = (shapely.get_type_id(shapes) == shapely.GeometryType.MULTIPOLYGON) & (
-        shapely.get_num_geometries(shapes) == 1
-    )
-    shapes[single] = shapely.get_geometry(shapes[single], 0)
-    bounds = shapely.bounds(shapes)
-    filled = np.isclose(shapely.area(shapely.box(*bounds.T)), shapely.area(shapes), rtol=1e-6, atol=0)
-    odd = (shapely.get_type_id(shapes) != shapely.GeometryType.POLYGON) | ~filled
-    if odd.any():
-        row = int(np.argmax(odd))
-        raise InputError(
-            f"Feature {row + 1} of {name} ({shapes[row].geom_type}) is not a rectangle along the axes; "
-            f"its bounding box is {tuple(map(float, bounds[row]))}."
-        )
-    return bounds
