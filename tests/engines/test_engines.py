@@ -258,14 +258,14 @@ def test_what_an_engine_can_not_take_is_said(spark: Any, shuffled: Path) -> None
             pass
 
 
-def test_trips_that_are_cut_otherwise_have_another_mark() -> None:
-    from dqam.engines.spark import _by_part, _mark
+def test_trips_that_are_cut_otherwise_have_anotherfingerprint() -> None:
+    from dqam.engines.spark_parts import _by_part, fingerprint
 
     place, time = np.arange(6.0), np.arange(6)
     whole = Trips(place, place, np.array([0, 2, 6]), time)
-    assert _mark(whole) != _mark(Trips(place, place, np.array([0, 3, 6]), time))
+    assert fingerprint(whole) != fingerprint(Trips(place, place, np.array([0, 3, 6]), time))
     order = np.array([2, 3, 4, 5, 0, 1])
-    assert _mark(whole) == _mark(Trips(place[order], place[order], np.array([0, 4, 6]), time[order]))
+    assert fingerprint(whole) == fingerprint(Trips(place[order], place[order], np.array([0, 4, 6]), time[order]))
     empty = pa.record_batch({"trip": pa.array([], pa.int64()), "part": pa.array([], pa.int32())})
     assert _by_part([empty]).num_rows == 0
 

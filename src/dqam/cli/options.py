@@ -118,7 +118,7 @@ def reads_trips(command: Command) -> Command:
             roles[role] = name
         trips: Any = file
         if options.get("engine") == "spark":
-            from dqam.engines.spark import frame_of
+            from dqam.engines.spark_session import frame_of
 
             trips = frame_of(file)
         source = read(trips, columns=roles or None, crs=source_crs, swap_axes=swap_axes, on_error=on_error)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import dqam
+from dqam import __version__
 from dqam.experiments.claims import EVEN, PAPER_DEVIATIONS, Claim, number, uneven
 from dqam.experiments.datasets import DataSet
 from dqam.experiments.figures import base, colour
@@ -85,7 +85,7 @@ def _settings(plan: Plan, code: str) -> list[tuple[str, str]]:
         ),
         ("Resolution", f"{chosen.resolution}: {side} by {side} cells over 10 km by 10 km"),
         ("T, paper's protocol", f"best of {', '.join(map(str, chosen.rounds))}, as in the paper (not private)"),
-        ("Code", f"dqam {dqam.__version__}; fingerprint of the code that decides the numbers: {code}"),
+        ("Code", f"dqam {__version__}; fingerprint of the code that decides the numbers: {code}"),
     ]
 
 

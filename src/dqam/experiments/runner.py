@@ -20,7 +20,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import dqam
+from dqam import __version__
 from dqam.errors import InputError
 from dqam.experiments.protocol import Row, Task, bench, noise_seed
 from dqam.experiments.stamps import stamp_of
@@ -108,7 +108,7 @@ def run_chunk(chunk: Chunk, stopped: Callable[[], bool] = lambda: False) -> list
             error.add_note(f"The task was {task}.")
             raise
         seed = noise_seed(place.seed, task.run)
-        rows.append(Row(task, measured, seed, task.key(place.stamp), dqam.__version__))
+        rows.append(Row(task, measured, seed, task.key(place.stamp), __version__))
     return rows
 
 

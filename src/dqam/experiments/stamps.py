@@ -7,9 +7,9 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-import dqam
+from dqam import __version__
 
-ROOT = Path(dqam.__file__).parent
+ROOT = Path(__file__).parents[1]
 
 
 def stamp_of(*parts: str | bytes) -> str:
@@ -24,7 +24,7 @@ def stamp_of(*parts: str | bytes) -> str:
 def code_stamp(*modules: str, root: Path = ROOT) -> str:
     """The stamp of the version, and of everything in the package that these modules import."""
     files = imported(*modules, root=root)
-    return stamp_of(dqam.__version__, *(files[name].read_bytes() for name in sorted(files)))
+    return stamp_of(__version__, *(files[name].read_bytes() for name in sorted(files)))
 
 
 def imported(*modules: str, root: Path = ROOT) -> dict[str, Path]:

@@ -186,7 +186,7 @@ def begun(spent: Charge, ledger: Ledger) -> list[str]:
 def source_of(trips: Any, engine: str) -> Source:
     """The trips as they are read for publishing: rows that cannot be used are left out."""
     if engine == "spark" and isinstance(trips, str | os.PathLike):
-        from dqam.engines.spark import frame_of
+        from dqam.engines.spark_session import frame_of
 
         trips = frame_of(trips)
     return (trips if isinstance(trips, Source) else read(trips)).for_publishing()

@@ -1,0 +1,97 @@
+"""What a scan by Spark finds in some parts, as a row of a data frame, and how such rows add up."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from dqam.geometry.arrays import Integers
+from dqam.geometry.compact_walks import CompactWalks
+from dqam.geometry.grid import Grid
+from dqam.privacy.sketch import Sketch
+from dqam.statistics.aggregate import Aggregate, add_up, combined
+
+SUMS = "parts array<bigint>, fingerprints array<bigint>, sums binary, rows bigint, dropped map<string, bigint>, "
+SUMS += "sketch binary, error string"
+WHOLE = f"walks binary, {SUMS}"
+
+
+class PartTotals(NamedTuple):
+    """What a scan found in some parts.
+
+    parts         which parts these are
+    fingerprints  of the trips of each part
+    sums          the totals of the aggregates; None for no parts
+    rows          that were read
+    dropped       rows that were left out, by reason
+    sketch        of the trips, as bytes
+    error         the first that was found
+    """
+
+    parts: list[int]
+    fingerprints: list[int]
+    sums: list[Integers] | None
+    rows: int
+    dropped: dict[str, int]
+    sketch: bytes | None
+    error: str | None = None
+
+
+NO_TOTALS = PartTotals([], [], None, 0, {}, None)
+
+
+def saved_arrays(arrays: dict[str, Any]) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def to_record(found: PartTotals) -> pa.RecordBatch:
+    """A row of a data frame with what was found."""
+    sums = None if found.sums is None else saved_arrays({str(i): each for i, each in enumerate(found.sums)})
+    values = found._replace(sums=sums, dropped=list(found.dropped.items()))  # type: ignore[arg-type]
+    counts = pa.map_(pa.string(), pa.int64())
+    kinds = pa.list_(pa.int64()), pa.list_(pa.int64()), pa.binary(), pa.int64(), counts, pa.binary(), pa.string()
+    return pa.record_batch(
+        [pa.array([each], kind) for each, kind in zip(values, kinds, strict=True)], PartTotals._fields
+    )
+
+
+def from_row(row: dict[str, Any]) -> PartTotals:
+    """What is in such a row."""
+    sums = None
+    if row["sums"] is not None:
+        with np.load(io.BytesIO(row["sums"])) as arrays:
+            sums = [arrays[name] for name in arrays.files]
+    return PartTotals(
+        row["parts"], row["fingerprints"], sums, row["rows"], dict(row["dropped"]), row["sketch"], row["error"]
+    )
+
+
+def scan_again(row: dict[str, Any], grid: Grid, aggregates: Sequence[Aggregate]) -> PartTotals:
+    """What another scan finds in a part, by its row of the first."""
+    sums = None
+    if row["walks"] is not None:
+        with np.load(io.BytesIO(row["walks"])) as arrays:
+            sums = add_up([CompactWalks(grid, *(arrays[name] for name in CompactWalks.ARRAYS))], aggregates, grid)
+    return PartTotals(row["parts"], row["fingerprints"], sums, row["rows"], {}, None, row["error"])
+
+
+def merged(some: Iterable[PartTotals]) -> PartTotals:
+    """What was found in all these, and the first error."""
+    parts, fingerprints, sums, rows, _, _, error = NO_TOTALS
+    dropped, sketches = Counter[str](), list[Sketch]()
+    for found in some:
+        parts, fingerprints, rows = parts + found.parts, fingerprints + found.fingerprints, rows + found.rows
+        sums = sums if found.sums is None else combined(sums, found.sums)
+        dropped.update(found.dropped)
+        sketches += [] if found.sketch is None else [Sketch.from_bytes(found.sketch)]
+        error = error or found.error
+    sketch = reduce(Sketch.merge, sketches).to_bytes() if sketches else None
+    return PartTotals(parts, fingerprints, sums, rows, dict(dropped), sketch, error)

@@ -1,0 +1,161 @@
+"""The floor plan of docs/architecture.md holds: which room may import which, lazy imports included.
+
+A room is a package or module directly below `dqam`. Imports for type checkers only do not count.
+"""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse.csgraph import connected_components
+
+import dqam
+
+SOURCE = Path(dqam.__file__).parent
+BASE = {"errors", "runtime", "geometry"}
+# what each room may import, besides itself
+FLOOR_PLAN: dict[str, set[str]] = {
+    "errors": set(),
+    "runtime": {"errors"},
+    "geometry": {"errors", "runtime"},
+    "values": {"errors", "geometry"},
+    "sources": BASE,
+    "consistency": {"errors", "geometry"},
+    "statistics": BASE,
+    "privacy": {"errors", "geometry", "values", "statistics"},
+    "engines": {*BASE, "sources", "statistics", "privacy"},
+    "mechanisms": {"errors", "geometry", "values", "consistency", "statistics", "privacy"},
+    "release": {*BASE, "values"},
+    "cities": BASE,
+    "publishing": {
+        *BASE,
+        *("values", "sources", "statistics", "privacy", "engines", "mechanisms", "release", "cities"),
+    },
+    "experiments": {
+        *BASE,
+        *("sources", "consistency", "statistics", "privacy", "mechanisms", "release", "cities"),
+    },
+    "audit": {
+        *BASE,
+        *("values", "sources", "statistics", "privacy", "mechanisms", "publishing", "experiments"),
+    },
+    "explorer": {"errors", "geometry", "release"},
+}
+FLOOR_PLAN["cli"] = set(FLOOR_PLAN)
+
+
+def module_names(source: Path) -> dict[str, Path]:
+    """All modules below `dqam`, by dotted name without that prefix."""
+    found = {}
+    for path in source.rglob("*.py"):
+        parts = path.relative_to(source).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return {name: path for name, path in found.items() if name not in ("", "__main__")}
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Every import of something of dqam: the module, and the name taken from it or an empty one."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names if alias.name.split(".")[0] == "dqam")
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "relative imports are not followed"
+            if (node.module or "").split(".")[0] == "dqam":
+                yield from ((str(node.module), alias.name) for alias in node.names)
+        yield from imported(node)
+
+
+def arrows(source: Path) -> set[tuple[str, str]]:
+    """All imports between modules; of the package itself only its version may be taken."""
+    modules, found = module_names(source), set()
+    for name, path in modules.items():
+        for module, taken in imported(ast.parse(path.read_text(encoding="utf-8"))):
+            inner = module.removeprefix("dqam").lstrip(".")
+            target = f"{inner}.{taken}".strip(".")
+            if target not in modules:
+                target = inner
+            if target:
+                found.add((name, target))
+            else:
+                assert name.startswith("cli") or taken == "__version__", f"{name} imports {taken or 'all'} of dqam"
+    return found
+
+
+def test_every_arrow_goes_with_the_flow() -> None:
+    wrong = [
+        (one, other)
+        for one, other in sorted(arrows(SOURCE))
+        if (room := one.split(".")[0]) != (next_room := other.split(".")[0]) and next_room not in FLOOR_PLAN[room]
+    ]
+    assert not wrong
+
+
+def test_the_floor_plan_has_no_way_round_and_no_unused_door() -> None:
+    """Each room imports only rooms before it; whatever may be imported is."""
+    seen: set[str] = set()
+    for room, before in FLOOR_PLAN.items():
+        assert before <= seen | {room}, room
+        seen.add(room)
+    used = {(one.split(".")[0], other.split(".")[0]) for one, other in arrows(SOURCE)}
+    allowed = {(room, other) for room, before in FLOOR_PLAN.items() for other in before if room not in ("cli", other)}
+    assert not allowed - used
+    assert {name.split(".")[0] for name in module_names(SOURCE)} == set(FLOOR_PLAN)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    names = sorted(module_names(SOURCE))
+    matrix = np.zeros((len(names), len(names)), bool)
+    for one, other in arrows(SOURCE):
+        if one != other and not one.startswith(f"{other}."):  # a package is loaded before its modules anyway
+            matrix[names.index(one), names.index(other)] = True
+    groups = connected_components(matrix, connection="strong")[1]
+    circles = [[names[i] for i in np.flatnonzero(groups == group)] for group in set(groups.tolist())]
+    assert not [circle for circle in circles if len(circle) > 1]
+
+
+@pytest.mark.parametrize(
+    ("room", "line"),
+    [
+        ("release", "from dqam.mechanisms import MECHANISMS"),
+        ("release", "def f():\n    from dqam.privacy.curator import Curator"),
+        ("geometry", "import dqam.privacy.noise"),
+        ("explorer", "from dqam import publishing"),
+    ],
+)
+def test_an_arrow_against_the_flow_would_be_seen(tmp_path: Path, room: str, line: str) -> None:
+    for name in ("mechanisms", "privacy", "publishing", room):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "__init__.py").write_text("")
+    (tmp_path / "privacy" / "curator.py").write_text("")
+    (tmp_path / "privacy" / "noise.py").write_text("")
+    (tmp_path / room / "odd.py").write_text(line)
+    ((one, other),) = arrows(tmp_path)
+    assert one == f"{room}.odd"
+    assert other.split(".")[0] not in FLOOR_PLAN[room]
+
+
+@pytest.mark.parametrize(
+    ("code", "allowed"),
+    [
+        ("import dqam; dqam.open", {"errors", "runtime", "geometry", "values", "release"}),
+        ("import dqam.explorer", {"errors", "runtime", "geometry", "values", "release", "explorer"}),
+    ],
+)
+def test_what_is_loaded_to_open_and_to_show_a_release(code: str, allowed: set[str]) -> None:
+    """No mechanism, no curator, no reader of trips; and no compiler."""
+    show = "import sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", f"{code}; {show}"], capture_output=True, text=True, check=True)
+    modules = loaded.stdout.split()
+    assert {name.split(".")[1] for name in modules if name.startswith("dqam.")} <= allowed
+    assert not {"numba", "pyarrow", "duckdb", "sqlalchemy", "opendp", "xarray", "matplotlib"} & set(modules)
+
+
+def test_no_module_is_too_long_to_read_in_one_sitting() -> None:
+    lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in module_names(SOURCE).items()}
+    assert max(lengths.values()) <= 400, max(lengths, key=lambda name: lengths[name])
