@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -129,7 +128,7 @@ def publish(
     all other options are public: never take them from the trips.
     """
     from dqam.geometry.rectangle_files import read_rectangles
-    from dqam.privacy.ledger import Charge, Ledger, SameTripsError
+    from dqam.privacy.ledger import Charge, Ledger
     from dqam.publishing.pipeline import begun, carry_out, data_set_name
     from dqam.publishing.plan import LARGE, TITLE, Plan, remark
 
@@ -161,16 +160,10 @@ def publish(
         for note in begun(spent, book):
             words.print(note, markup=False, soft_wrap=True)
 
-    try:
-        release, spent = carry_out(
-            plan, source, name, book, total,
-            engine=engine, memory=limit, progress=progress_of, sure=sure, charged=charged,
-        )  # fmt: skip
-    except SameTripsError as error:
-        raise SameTripsError(
-            f"{error.found}. Publish under that name (--dataset {shlex.quote(error.other)}"
-            f"{f' --unit {error.unit}' if error.unit else ''}), or add --sure if they are different trips."
-        ) from None
+    release, spent = carry_out(
+        plan, source, name, book, total,
+        engine=engine, memory=limit, progress=progress_of, sure=sure, charged=charged,
+    )  # fmt: skip
     output = _saved(release, output, overwrite)
     book.delivered(spent.id)
     say_left_out(source)

@@ -71,6 +71,7 @@ def in_options(message: str) -> str:
     message = _COLUMNS.sub(columns, message)
     message = _FLAG.sub(lambda found: FLAGS[found[1]], message)
     message = _SET_TOTAL.sub(lambda found: f"`dqam ledger total {_shown(found[1])} {_shown(found[2])}`", message)
+    message = message.replace("`Ledger.history()`", "`dqam ledger`")
     return _OPTION.sub(lambda found: f"{OPTIONS[found[1]]} {_shown(found[2])}", message)
 
 

@@ -64,12 +64,12 @@ class Disk:
     ) -> None:
         if memory < OWN + LEAST:
             raise InputError(
-                f"{memory / 2**20:,.1f} MiB of memory is too little for DuckDB; give {(OWN + LEAST) >> 20}MiB or more."
+                f"{memory / 2**20:,.1f} MiB of memory is too little for DuckDB; give at least memory={OWN + LEAST}."
             )
         if source.roles.keys() & {"lon", "geometry"} and "time" not in source.roles:
             raise InputError(
-                f"{source.name} has no time, by which DuckDB would order the points of a trip; name it, --column "
-                "time=NAME, or use the engine 'local' if the rows are in order."
+                f"{source.name} has no time, by which DuckDB would order the points of a trip; name the column, "
+                "columns={'time': 'NAME'}, or use engine='local' if the rows are in order."
             )
         self.grid, self.unit = grid, bound.unit
         self._source, self._bound, self._gap, self._memory, self._progress = source, bound, gap, memory, progress
@@ -218,5 +218,5 @@ class Disk:
             raise InputError(
                 f"There was no room to sort {self._source.name} ({str(error).splitlines()[0][:120]}): "
                 f"{self._folder.parent} has {free:,.0f} MiB left, and some 50 bytes a point are needed; set TMPDIR to "
-                "a larger disk, or give more --memory."
+                "a larger disk, or give more memory=..."
             ) from None

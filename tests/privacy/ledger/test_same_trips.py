@@ -25,8 +25,7 @@ def test_a_renamed_copy_is_refused(ledger: Ledger) -> None:
         )
         assert isinstance(refused.value, BudgetError)  # exit code 3
         again = pickle.loads(pickle.dumps(refused.value))
-        assert (str(again), again.other, again.unit) == (str(refused.value), "taxis", None)
-        assert str(again).startswith(again.found)
+        assert (str(again), again.other) == (str(refused.value), "taxis")
         assert [each.name for each in ledger.history()] == ["taxis"]
         assert account(ledger, "taxis").publications[0].id == first.id
     ledger.check_same("TAXIS", TRIP, trips(ledger, 0, 1_000))
@@ -82,7 +81,6 @@ def test_units_of_the_same_trips_do_not_mix(ledger: Ledger) -> None:
         "for 'person'; publish with dataset='taxis' and unit='trip', or with sure=True if they are different "
         "trips."
     )
-    assert refused.value.unit == "trip"
 
 
 def test_what_is_refused_for_its_trips_charges_nothing(ledger: Ledger) -> None:

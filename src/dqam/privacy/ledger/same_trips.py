@@ -21,16 +21,11 @@ SAME = 0.25  # share of the smaller set's trips above which two data sets count 
 
 
 class SameTripsError(BudgetError):
-    """Trips that were published under another name would get a second budget.
+    """Trips that were published under the name `other` would get a second budget."""
 
-    found  what was found, as a clause without a way out
-    other  the name under which they were published
-    unit   the unit of that data set, if it is not the requested one
-    """
-
-    def __init__(self, message: str, found: str = "", other: str = "", unit: str | None = None) -> None:
+    def __init__(self, message: str, other: str = "") -> None:
         super().__init__(message)
-        self.found, self.other, self.unit = found, other, unit
+        self.other = other
 
 
 def check_same_trips(connection: Connection, name: str, unit: Unit, sketch: Sketch) -> None:
@@ -46,12 +41,11 @@ def check_same_trips(connection: Connection, name: str, unit: Unit, sketch: Sket
     for row in connection.execute(published):
         if sketch.overlap(Sketch.from_bytes(row.sketch)) > SAME:
             found, way_out = f"{name} has many trips in common with {row.data_set!r}", f"dataset={row.data_set!r}"
-            other_unit = row.unit if row.unit != unit.name else None
-            if other_unit:
-                found += f", whose budget is for the unit {other_unit!r} and cannot be added to one for {unit.name!r}"
-                way_out += f" and unit={other_unit!r}"
+            if row.unit != unit.name:
+                found += f", whose budget is for the unit {row.unit!r} and cannot be added to one for {unit.name!r}"
+                way_out += f" and unit={row.unit!r}"
             insist = "or with sure=True if they are different trips"
-            raise SameTripsError(f"{found}; publish with {way_out}, {insist}.", found, row.data_set, other_unit)
+            raise SameTripsError(f"{found}; publish with {way_out}, {insist}.", row.data_set)
 
 
 def save_sketch(connection: Connection, name: str, sketch: Sketch) -> None:
