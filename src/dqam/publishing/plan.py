@@ -70,7 +70,7 @@ class Plan:
     ) -> Plan:
         """A plan as `publish` is asked for it, checked."""
         made = make(mechanism)
-        grid = as_grid(grid)
+        grid = Grid.of(grid)
         check_crs(grid.crs)
         if not isinstance(title, str) or not title.isprintable() or not 0 < len(title) <= LONGEST:
             raise InputError(f"title must be one line of 1 to {LONGEST} characters; got {title!r:.60}.")
@@ -158,24 +158,6 @@ def remark(epsilon: Fraction) -> str:
     shown = f"{math.floor(1000 * after) / 10:g} %" if after < 0.999 else "more than 99.9 %"
     suspects = "someone who is 50 % sure that a trip is in the data"
     return f"Epsilon {spell(epsilon)} is large: {suspects} can become {shown} sure."
-
-
-def as_grid(grid: Grid | Sequence[float]) -> Grid:
-    """A grid, or the default grid over bounds in degrees.
-
-    >>> as_grid((-8.68, 41.11, -8.56, 41.20)).shape
-    (256, 256)
-    """
-    if isinstance(grid, Grid):
-        return grid
-    try:
-        west, south, east, north = (float(side) for side in grid)
-    except (TypeError, ValueError):
-        raise InputError(
-            "grid must be a Grid, such as Grid.over((west, south, east, north)), or these four numbers in degrees; "
-            f"got {grid!r:.60}."
-        ) from None
-    return Grid.over((west, south, east, north))
 
 
 def _parameters(mechanism: Mechanism) -> dict[str, Any]:

@@ -58,7 +58,8 @@ class PublishedMap:
         Sides between grid lines move outward to the next one, and what lies outside the map is cut off; the answer
         says so (`grown`, `cut`).
         """
-        sides: Any = west if south is None and east is None and north is None else (west, south, east, north)
+        rest = [side for side in (south, east, north) if side is not None]
+        sides: Any = (west, *rest) if rest else west
         return self.counts([sides], crs=crs, confidence=confidence)[0]
 
     def counts(
