@@ -48,7 +48,7 @@ def main() -> NoReturn:
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(dqam.__version__, prog_name="dqam")
 def cli() -> None:
-    """Distinct trips in any rectangle of a map: counted exactly, or published with differential privacy.
+    """Publish differentially private maps of trajectory data that anyone can query.
 
     \b
     Start here:
@@ -56,7 +56,7 @@ def cli() -> None:
       dqam inspect trips.csv --bounds W S E N  what would be used of your own file
       dqam publish trips.csv --bounds W S E N --epsilon 1 --plan
       dqam publish trips.csv --bounds W S E N --epsilon 1 -o map.nc
-      dqam query map.nc --bounds W S E N       distinct trips through a rectangle
+      dqam query map.nc --area W S E N         distinct trips through a rectangle
       dqam serve map.nc                        the same in the browser
       dqam reproduce --quick -o results        the paper's experiments, done soundly
     """
