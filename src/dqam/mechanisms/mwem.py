@@ -18,12 +18,11 @@ from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.mechanisms.mechanism import Synthesis
-from dqam.mechanisms.rounds import check_rounds, curated, measure_crossings, play, rounds_for, whole_crossings
+from dqam.mechanisms.rounds import ByRounds, curated, measure_crossings, play, rounds_for
 from dqam.mechanisms.size import measure_size
 from dqam.mechanisms.spreading import lift, match_size, spread_evenly, stretch
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics import QueryTotals, Question
 
 
 class CellWeights:
@@ -73,22 +72,11 @@ def _scale(weights, rectangles, counts, ratio, total):  # type: ignore[no-untype
 
 
 @dataclass(frozen=True)
-class Mwem:
+class Mwem(ByRounds):
     """MWEM; trips are spread evenly below a signal (trips * epsilon) of `least`. `rounds` follow from the signal."""
 
     name: ClassVar[str] = "mwem"
     about: ClassVar[str] = "cells in the worst answered rectangle reweighted (MWEM)"
-    monotone: ClassVar[bool] = False
-
-    rounds: int | None = None
-    least: float = 200.0
-
-    def __post_init__(self) -> None:
-        check_rounds(self.rounds)
-
-    def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
-        """The size and the number of crossings."""
-        return (QueryTotals(queries), whole_crossings(grid))
 
     def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> Synthesis:
         """Spend all of `budget`."""

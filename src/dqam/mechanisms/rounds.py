@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.regions import Partition
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics import CROSSING, Crossings, DistinctCounts, QueryErrors
+from dqam.statistics import CROSSING, Crossings, DistinctCounts, QueryErrors, QueryTotals, Question
 
 
 class Model(Protocol):
@@ -79,6 +79,26 @@ def measure_crossings(curator: Curator, budget: Budget, trips: float) -> float:
     width = 2 * side * curator.unit.max_trips / float(epsilon) / trips  # of vertical and horizontal ones together
     trust = 1 / (1 + (width / (side / 4)) ** 2)
     return min(max(trust * crossings / trips + (1 - trust) * side / 2, 0.0), float(side))
+
+
+@dataclass(frozen=True)
+class ByRounds:
+    """What MWEM and PriSH have in common: their parameters, and what they ask first.
+
+    rounds  how many; by default they follow from the signal, trips * epsilon
+    least   signal below which trips are spread evenly
+    """
+
+    rounds: int | None = None
+    least: float = 200.0
+    monotone: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_rounds(self.rounds)
+
+    def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
+        """The size and the number of crossings."""
+        return QueryTotals(queries), whole_crossings(grid)
 
 
 def check_rounds(rounds: int | None, least: int = 1) -> None:
