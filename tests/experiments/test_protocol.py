@@ -19,7 +19,7 @@ def test_distinct_truth_is_counted_on_the_trips(bench: Bench) -> None:
     budget = Budget(1.0)
     curator = Curator(bench.walks, budget, SeededNoise(noise_seed(3, 1)))
     given, fresh = bench.queries(40, False), bench.queries(40, True)
-    made = make("uniform").synthesize(curator, given, budget)
+    made = make("uniform").synthesize(curator, given, budget).histogram
     measured = bench.run(task("uniform", run=1))
     for asked, error in ((given, measured.error), (fresh, measured.error_fresh)):
         truth = count_distinct(bench.walks, asked, bench.grid)

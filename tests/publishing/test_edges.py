@@ -18,7 +18,7 @@ import pytest
 import shapely
 
 import dqam
-from dqam import cities, cli, publishing
+from dqam import cities, cli
 from dqam.errors import BudgetError, InputError, LedgerWarning, LeftOutWarning
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import random_rectangles
@@ -32,6 +32,7 @@ from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
 from dqam.privacy.ledger import Ledger
 from dqam.privacy.noise import SeededNoise
+from dqam.publishing import pipeline as publishing
 from dqam.publishing.pipeline import aggregates_of, publish
 from dqam.publishing.plan import Plan
 from dqam.statistics.cell_shares import MassByCell
@@ -115,14 +116,14 @@ def test_a_trip_in_twenty_rows_is_one_trip(name: str) -> None:
 
 def test_a_trip_in_twenty_rows_is_one_trip_for_a_file_of_porto(tmp_path: Path, ledger: Ledger, seeded: None) -> None:
     polylines().to_pandas().to_csv(tmp_path / "train.csv", index=False)
-    release = publish(tmp_path / "train.csv", GRID, 400, "uniform", ledger=ledger, sure=True)
+    release = publish(tmp_path / "train.csv", GRID, 400, mechanism="uniform", ledger=ledger, sure=True)
     assert abs(release.trips.value - 11) < 1
     assert release.provenance.promise.startswith("NOT PRIVATE")  # the noise is from a seed
 
 
 def test_without_ids_a_row_is_a_trip_and_the_promise_says_so(ledger: Ledger) -> None:
     ways = lines("trip_id").drop_columns(["trip_id"])
-    release = publish(ways, GRID, 1, "uniform", dataset="ways", ledger=ledger, sure=True)
+    release = publish(ways, GRID, 1, mechanism="uniform", dataset="ways", ledger=ledger, sure=True)
     assert release.provenance.promise == "Differentially private for one row, which is a trip, epsilon = 1."
     assert "one row" in release.report()
     plan = Plan.of(GRID, 1)
@@ -252,7 +253,7 @@ def test_a_row_that_is_not_text_does_not_change_the_header(tmp_path: Path, start
 @pytest.mark.parametrize("engine", ["local", "duckdb"])
 def test_nothing_at_all_can_be_published(ledger: Ledger, mechanism: str, engine: str) -> None:
     empty = points().slice(0, 0)
-    release = publish(empty, GRID, 1, mechanism, dataset="none", ledger=ledger, engine=engine, sure=True)
+    release = publish(empty, GRID, 1, mechanism=mechanism, dataset="none", ledger=ledger, engine=engine, sure=True)
     assert release.trips.value < 100
 
 
@@ -278,7 +279,7 @@ def test_how_often_an_empty_map_is_noticed() -> None:
         for seed in range(400):
             curator = Curator(records, Budget(1), SeededNoise(seed), wary=True)
             with suppress(EmptyMapError):
-                measure_size(curator, queries, curator.budget, 140, flux.GLANCE, flux.size_share)
+                measure_size(curator, queries, curator.budget, 140, flux.FIRST_LOOK, flux.size_share)
                 costs.append(Fraction(1))
             costs += [curator.spent] * (len(costs) == seed)
         assert first[0] <= np.mean([cost == Fraction(1, 20) for cost in costs]) <= first[1]
@@ -348,8 +349,8 @@ def test_a_table_without_trip_ids_is_refused_before_anything_is_spent(ledger: Le
 def test_what_was_left_out_is_told_to_the_custodian_alone(ledger: Ledger, seeded: None) -> None:
     spoilt = pa.concat_tables([polylines(), polylines().slice(0, 1).set_column(2, "POLYLINE", pa.array(["[["]))])
     with pytest.warns(LeftOutWarning) as told:
-        publish(spoilt, GRID, 1, "uniform", dataset="spoilt", ledger=ledger, sure=True)
+        publish(spoilt, GRID, 1, mechanism="uniform", dataset="spoilt", ledger=ledger, sure=True)
     words = {str(note.message) for note in told if note.category is LeftOutWarning}
     assert words == {"Left out: 1 rows without a readable trip", "Joined: 19 rows to others with the same trip id"}
-    with pytest.raises(InputError, match="The map is a Grid"):
-        publish(spoilt, (0, 0, 16, 16), 1, dataset="spoilt", ledger=ledger)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="grid must be a Grid"):
+        publish(spoilt, (0, 0, 16), 1, dataset="spoilt", ledger=ledger)

@@ -88,7 +88,7 @@ def test_nor_does_the_way_that_it_is_asked(case: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(alone(opened, rectangles), right)
     np.testing.assert_array_equal(bits(opened.counts(rectangles)), right)
 
-    asked = [word for sides in rectangles.tolist() for word in ("--bounds", *map(repr, sides))]
+    asked = [word for sides in rectangles.tolist() for word in ("--area", *map(repr, sides))]
     told = json.loads(run("query", path, *asked, "--json").stdout)
     np.testing.assert_array_equal(_bits(told["counts"], told["low"], told["high"]), right)
     with (tmp_path / "areas.csv").open("w", newline="") as file:
@@ -116,7 +116,7 @@ def test_cells_of_an_export_have_the_same_answers(case: str, side: int | None, t
     right = alone(release, blocks.rectangles.bounds[which])
     np.testing.assert_array_equal(bits(blocks)[which], right)
     release.save(tmp_path / "map.nc")
-    sides = [] if side is None else ["--side", str(side)]
+    sides = [] if side is None else ["--blocks", str(side)]
     assert run("export", tmp_path / "map.nc", "-o", tmp_path / "cells.csv", *sides).returncode == 0
     rows = list(csv.reader((tmp_path / "cells.csv").open()))[1:]
     np.testing.assert_array_equal(_bits(*([row[i] for row in rows] for i in (4, 5, 6)))[which], right)

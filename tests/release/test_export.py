@@ -81,7 +81,7 @@ def test_known_coordinates_are_in_the_right_cell(tmp_path: Path) -> None:
 
 
 def test_blocks_and_csv(release: Release, tmp_path: Path) -> None:
-    export(release, tmp_path / "map.csv", side=4)
+    export(release, tmp_path / "map.csv", blocks=4)
     with (tmp_path / "map.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 8
@@ -90,14 +90,14 @@ def test_blocks_and_csv(release: Release, tmp_path: Path) -> None:
 
 
 def test_numbers_that_are_not_private_are_named_so(tmp_path: Path) -> None:
-    export(seeded(mechanism="laplace"), tmp_path / "map.csv", side=4)
+    export(seeded(mechanism="laplace"), tmp_path / "map.csv", blocks=4)
     assert (tmp_path / "map.csv").read_text().startswith("west,south,east,north,trips_not_private,low,high")
 
 
 def test_uneven_blocks_make_no_geotiff(tmp_path: Path) -> None:
     pytest.importorskip("rasterio")
     with pytest.raises(InputError, match="divides the grid"):
-        export(seeded(), tmp_path / "map.tif", side=5)
+        export(seeded(), tmp_path / "map.tif", blocks=5)
     assert not list(tmp_path.iterdir())
 
 

@@ -88,14 +88,25 @@ def test_it_holds_nothing_but_what_was_charged_or_public(tmp_path: Path) -> None
     with xarray.open_dataset(tmp_path / "map.nc") as dataset:
         assert set(dataset.variables) == {
             *("lon", "lat", "lon_bnds", "lat_bnds", "crs", "trips", "vertical", "horizontal"),
-            *("lattice_east", "lattice_north", "moved"),
+            *("lattice_east", "lattice_north", "displacements"),
         }
         assert set(dataset.attrs) == {
             *("Conventions", "title", "summary", "history", "source", "comment", "date_created", "id", "dqam"),
         }
         assert set(json.loads(dataset.attrs["dqam"])) == {
-            *("schema", "grid", "doubt", "id", "title", "created", "mechanism", "parameters", "epsilon", "unit"),
-            *("queries", "gap", "salt", "row_is_trip", "ledger", "private", "versions", "neighbours"),
+            *("schema", "grid", "uncertainty", "id", "title", "created", "mechanism", "parameters", "epsilon", "unit"),
+            *(
+                "mechanism_about",
+                "monotone",
+                "queries",
+                "gap",
+                "salt",
+                "row_is_trip",
+                "ledger",
+                "private",
+                "versions",
+                "neighbours",
+            ),
         }
     assert tmp_path.name.encode() not in (tmp_path / "map.nc").read_bytes()
 
@@ -139,7 +150,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "another unit": lambda facts: facts.update(unit={"name": "house", "max_trips": 1}),
     "a unit of one more": lambda facts: facts.update(unit={"name": "trip", "max_trips": 1, "more": 1}),
     "another relation": lambda facts: facts.update(neighbours="REPLACE"),
-    "an unknown mechanism": lambda facts: facts.update(mechanism="magic"),
+    "no mechanism": lambda facts: facts.update(mechanism=""),
     "no ledger": lambda facts: facts.update(ledger=[]),
     "half a ledger": lambda facts: facts["ledger"].pop(),
     "a ledger of words": lambda facts: facts.update(ledger="none"),
@@ -147,13 +158,17 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "bounds upside down": lambda facts: facts["grid"].update(bounds=[1, 1, 0, 0]),
     "three bounds": lambda facts: facts["grid"].update(bounds=[0, 0, 1]),
     "no crs": lambda facts: facts["grid"].update(crs="EPSG:nothing"),
-    "errors below 0": lambda facts: facts["doubt"].update(model=-1.0),
-    "errors in words": lambda facts: facts["doubt"].update(noise="much"),
+    "errors below 0": lambda facts: facts["uncertainty"].update(model=-1.0),
+    "errors in words": lambda facts: facts["uncertainty"].update(noise="much"),
     "perhaps private": lambda facts: facts.update(private="no"),
     "a form that is true": lambda facts: facts.update(schema=True),
     "a form before the first": lambda facts: facts.update(schema=0),
     "a title in parts": lambda facts: facts.update(title=["a", "b"]),
     "a mechanism without proof": lambda facts: facts.update(mechanism="dqam-printed"),
+    "a mechanism in markup": lambda facts: facts.update(mechanism="<b>flux"),
+    "perhaps monotone": lambda facts: facts.update(monotone="yes"),
+    "a resolution of 0": lambda facts: facts["ledger"][0].update(resolution=0),
+    "a delta in words": lambda facts: facts["ledger"][0].update(delta="tiny"),
     "a sensitivity below 0": lambda facts: facts["ledger"][0].update(sensitivity=-1),
     "a huge sensitivity": lambda facts: facts["ledger"][0].update(sensitivity=10**400),
     "a huge scale": lambda facts: facts["ledger"][0].update(scale="9" * 101),
@@ -232,8 +247,8 @@ def soft(file: h5py.File, folder: Path) -> None:
 
 
 def huge(file: h5py.File, folder: Path) -> None:
-    del file["moved"]
-    file.create_dataset("moved", (200_000, 200_000), "f8", chunks=(1000, 1000))
+    del file["displacements"]
+    file.create_dataset("displacements", (200_000, 200_000), "f8", chunks=(1000, 1000))
 
 
 def huge_lattice(file: h5py.File, folder: Path) -> None:
@@ -272,7 +287,7 @@ def test_a_ledger_of_odd_fractions_is_refused_at_once(tmp_path: Path) -> None:
     facts["ledger"] = [{**entry, "epsilon": f"1/{10**100 + i}"} for i in range(9_000)]
     dataset.attrs["dqam"] = json.dumps(facts)
     (tmp_path / "map.nc").write_bytes(sealed(bytes(dataset.to_netcdf(engine="h5netcdf"))))
-    with pytest.raises(InputError, match="too odd"):
+    with pytest.raises(InputError, match="too many digits"):
         dqam.open(tmp_path / "map.nc")
 
 

@@ -180,7 +180,7 @@ def test_examples_are_answered_as_shown(name: str) -> None:
         answer = release.count(*sides)  # type: ignore[arg-type]
         assert value == f"{answer.value:,.0f}"
         assert interval == f"{answer.low:,.0f} to {answer.high:,.0f}"
-    command = re.search(r"dqam query map.nc --bounds (\S+) (\S+) (\S+) (\S+)", page.text)
+    command = re.search(r"dqam query map.nc --area (\S+) (\S+) (\S+) (\S+)", page.text)
     python = re.search(r"release.count\((\S+), (\S+), (\S+), (\S+)\)\) # (.*?\)) ", page.text)
     assert command is not None
     assert python is not None
@@ -278,7 +278,7 @@ def test_words_of_the_release_are_escaped(release: Release) -> None:
         "created": bad,
         "queries": bad,
         "gap": bad,
-        "mechanism": bad,
+        "mechanism_about": bad,
         "parameters": {bad: bad, "none": None},
         "versions": {bad: bad, "dqam": bad},
         "ledger": (LedgerEntry(bad, bad, 1, release.provenance.epsilon, entry.scale),),

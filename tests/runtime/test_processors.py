@@ -50,8 +50,8 @@ def tell() -> dict[str, Any]:
     from dqam.geometry.grid import Grid
     from dqam.geometry.lattice import Lattice
     from dqam.geometry.trips import Trips
-    from dqam.privacy.aggregates import Aggregates
     from dqam.statistics import shadows
+    from dqam.statistics.aggregate import Part
 
     trips = walks_of(np.random.default_rng(0))
     x, y = np.concatenate(trips).T.copy()
@@ -59,8 +59,8 @@ def tell() -> dict[str, Any]:
     grid = Grid((0.1, 0.2, 0.1 + 1 / 3, 0.7), GRID_SIDE, GRID_SIDE)
     x, y = grid.from_cells(x, y)
     laid = walks.walk(Trips(x, y, offsets), grid)
-    records = Aggregates.of(laid)
-    cast = [shadows.cast(laid, records.longest, Lattice.even(grid, side)) for side in LATTICE_SIDES]
+    part_of_all = Part(laid)
+    cast = [shadows.cast(laid, part_of_all.longest, Lattice.even(grid, side)) for side in LATTICE_SIDES]
     digest = hashlib.sha256()
     for numbers in (laid.cells, laid.pieces, laid.trips, *(part for shadow in cast for part in shadow)):
         digest.update(np.ascontiguousarray(numbers).tobytes())

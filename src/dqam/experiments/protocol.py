@@ -156,7 +156,7 @@ class Bench:
                 mechanism = replace(mechanism, rounds=task.rounds)
             budget = Budget(task.epsilon)
             curator = Curator(self.aggregates, budget, SeededNoise(noise_seed(self.seed, task.run)))
-            histogram = mechanism.synthesize(curator, given, budget)
+            histogram = mechanism.synthesize(curator, given, budget).histogram
         seconds = time.perf_counter() - began
         return self._measured(
             histogram,

@@ -86,7 +86,11 @@ def make(mechanism: str | Mechanism) -> Mechanism:
     """
     names = ", ".join(name for name, info in MECHANISMS.items() if info.publishable)
     if not isinstance(mechanism, str):
-        lacking = [name for name in ("name", "about", "monotone", "synthesize") if not hasattr(mechanism, name)]
+        lacking = [
+            name
+            for name in ("name", "about", "monotone", "known_questions", "synthesize")
+            if not hasattr(mechanism, name)
+        ]
         if lacking or isinstance(mechanism, type):
             raise InputError(
                 f"A mechanism is one of the names {names}, or an object such as Flux(side=24); got {mechanism!r:.60}."

@@ -21,7 +21,7 @@ from dqam.geometry.walks import Gap
 from dqam.mechanisms import Mechanism, make
 from dqam.privacy.contribution import unknown_person
 from dqam.privacy.curator import Curator
-from dqam.release.provenance import Provenance, check_crs
+from dqam.release.provenance import Provenance, check_crs, check_mechanism
 from dqam.release.release import Release
 from dqam.sources import Source
 from dqam.statistics.aggregate import Aggregate
@@ -70,6 +70,7 @@ class Plan:
     ) -> Plan:
         """A plan as `publish` is asked for it, checked."""
         made = make(mechanism)
+        check_mechanism(made.name)
         grid = Grid.of(grid)
         check_crs(grid.crs)
         if not isinstance(title, str) or not title.isprintable() or not 0 < len(title) <= LONGEST:

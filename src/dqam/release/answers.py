@@ -27,8 +27,8 @@ class Answer:
     >>> print(answer)
     1,234 (1,100 to 1,401)
     >>> value, low, high = answer
-    >>> float(answer) == value, f"{answer:.1f}", answer - Answer(1000.0, 900.0, 1100.0)
-    (True, '1234.5', Answer(value=234.5, low=0.2, high=500.9))
+    >>> float(answer) == value, f"{answer:.1f}", str(answer - Answer(1000.0, 900.0, 1100.0))
+    (True, '1234.5', '234 (0 to 501)')
     """
 
     value: float

@@ -11,6 +11,7 @@ from dqam.errors import InputError
 from dqam.values.guarantee import LedgerEntry, Neighbours, Unit, spell
 
 FINEST = 10**400  # denominator that epsilons may add up to
+MECHANISM = re.compile(r"[a-z][a-z0-9-]{0,39}", re.ASCII)
 CODE = re.compile(r"(EPSG|ESRI|OGC):\w{1,20}", re.ASCII)
 
 
@@ -55,6 +56,7 @@ class Provenance:
     neighbours: Neighbours = Neighbours.ADD_OR_REMOVE_ONE_UNIT
 
     def __post_init__(self) -> None:
+        check_mechanism(self.mechanism)
         paid = Fraction(0)
         for entry in self.ledger:
             paid += entry.epsilon
@@ -81,6 +83,12 @@ class Provenance:
     def counted(self) -> str:
         """What of the trips is counted, where that is not all: for whoever reads the numbers."""
         return "" if self.unit.name == "trip" else f"of trips kept, at most {self.unit.max_trips} of each person"
+
+
+def check_mechanism(name: str) -> None:
+    """The name of a mechanism is a plain word; forms "as printed" in the paper are not private and have no release."""
+    if not isinstance(name, str) or not MECHANISM.fullmatch(name) or name.endswith("-printed"):
+        raise InputError(f"{str(name)[:40]!r} cannot be the mechanism of a release; use a word such as 'flux'.")
 
 
 def check_crs(crs: str) -> None:
