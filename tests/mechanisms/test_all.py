@@ -34,9 +34,9 @@ def check(histogram: SpatialHistogram, curator: Curator) -> None:
     assert histogram.grid == curator.grid
     assert np.isfinite(parts(histogram)).all()
     assert np.isfinite(histogram.total)
-    assert curator.spent == sum(entry.epsilon for entry in curator.ledger) == curator.budget.epsilon
-    assert curator.ledger
-    assert all(entry.epsilon > 0 for entry in curator.ledger)
+    assert curator.spent == sum(entry.epsilon for entry in curator.paid) == curator.budget.epsilon
+    assert curator.paid
+    assert all(entry.epsilon > 0 for entry in curator.paid)
 
 
 def test_every_publishable_mechanism_is_tried() -> None:
@@ -144,8 +144,8 @@ def test_a_person_of_two_trips_doubles_all_noise(mechanism: Mechanism) -> None:
         plain, trip = run(mechanism, CITY, QUERIES, epsilon, noise)
         person = Curator(CITY, Budget(2 * epsilon), SeededNoise(5), Unit.person(2), list(range(len(CITY.engine.walks))))
         made = mechanism.synthesize(person, QUERIES, person.budget).histogram
-        assert [entry.name for entry in person.ledger] == [entry.name for entry in trip.ledger]
-        for two, one in zip(person.ledger, trip.ledger, strict=True):
+        assert [entry.name for entry in person.paid] == [entry.name for entry in trip.paid]
+        for two, one in zip(person.paid, trip.paid, strict=True):
             assert two.sensitivity == 2 * one.sensitivity
             assert two.scale * two.epsilon == 2 * one.scale * one.epsilon
         np.testing.assert_allclose(parts(made), parts(plain), rtol=1e-9, atol=1e-9)
@@ -171,7 +171,7 @@ def test_an_empty_query_set_is_refused_before_anything_is_spent(mechanism: Mecha
     curator = Curator(CITY, Budget(1), SeededNoise(0))
     with pytest.raises(InputError, match="quer"):
         mechanism.synthesize(curator, np.zeros((0, 4), np.int64), curator.budget)
-    assert not curator.ledger
+    assert not curator.paid
 
 
 @each
@@ -179,4 +179,4 @@ def test_queries_beyond_the_grid_are_refused_before_anything_is_spent(mechanism:
     curator = Curator(CITY, Budget(1), SeededNoise(0))
     with pytest.raises(InputError, match="grid"):
         mechanism.synthesize(curator, np.array([[0, 0, 3, 3], [30, 30, 33, 33]]), curator.budget)
-    assert not curator.ledger
+    assert not curator.paid

@@ -247,7 +247,7 @@ def test_little_data_are_spread_evenly() -> None:
     faces = Dawa().synthesize(curator, queries, curator.budget).histogram.faces
     assert faces.min() == pytest.approx(faces.max())
     assert curator.spent == curator.budget.epsilon
-    assert not any(entry.kind == "partition" for entry in curator.ledger)
+    assert not any(entry.kind == "partition" for entry in curator.paid)
 
 
 def test_the_unit_of_a_person_widens_all_noise() -> None:
@@ -256,7 +256,7 @@ def test_the_unit_of_a_person_widens_all_noise() -> None:
     curator = Curator(kept, Budget(1), SeededNoise(0), Unit.person(4), np.arange(20_000) // 5)
     Dawa().synthesize(curator, queries, curator.budget)
     assert curator.spent == 1
-    for entry in curator.ledger:
+    for entry in curator.paid:
         if entry.name == GroupShares.name:
             assert entry.scale == 4 * MASS / entry.epsilon
         elif entry.kind == "partition":
@@ -289,7 +289,7 @@ def test_too_large_a_grid_is_refused_before_anything_is_spent() -> None:
     curator = Curator(kept, Budget(1), SeededNoise(0))
     with pytest.raises(InputError, match="at most"):
         Dawa().synthesize(curator, np.array([[0, 0, 1, 1]]), curator.budget)
-    assert not curator.ledger
+    assert not curator.paid
 
 
 def test_the_printed_form_gets_better_with_epsilon() -> None:

@@ -214,7 +214,7 @@ def test_what_is_given_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     spy = Spy(monkeypatch)
     for depth, rounds in ((1, 2), (5, 7), (0, 0)):
         _, curator = run(Dqam(depth=depth, rounds=rounds, least=0), city(300), some_queries(city(300).grid), 1)
-        assert sum(entry.kind == "select" for entry in curator.ledger) == rounds
+        assert sum(entry.kind == "select" for entry in curator.paid) == rounds
     assert spy.depths == [1, 5, 0]
     assert spy.rounds == [2, 7]
 
@@ -223,16 +223,16 @@ def test_how_the_budget_is_shared() -> None:
     """A fifth for the size; of the rest `share` for the rounds and half of what remains, at most, for the tree."""
     _, curator = run(Dqam(depth=2, rounds=4, share=Fraction(1, 3), least=0), city(300), some_queries(GRID), 10)
     by_kind = {"tree": Fraction(0), "masses": Fraction(0), "rounds": Fraction(0)}
-    for entry in curator.ledger[1:]:
+    for entry in curator.paid[1:]:
         kind = "tree" if entry.name.startswith("Unevenness") else "masses" if entry.name == GROUPS else "rounds"
         by_kind[kind] += entry.epsilon
     rest = Fraction(8)  # of 10
     assert by_kind["rounds"] == rest / 3
     assert by_kind["tree"] <= rest / 3
     assert by_kind["tree"] + by_kind["masses"] == rest * 2 / 3
-    rounds = [entry.epsilon for entry in curator.ledger[-8:]]
+    rounds = [entry.epsilon for entry in curator.paid[-8:]]
     assert len(set(rounds)) == 1
-    assert [entry.kind for entry in curator.ledger[-8:]] == ["select", "measure"] * 4
+    assert [entry.kind for entry in curator.paid[-8:]] == ["select", "measure"] * 4
 
 
 GROUPS = GroupShares(PARTITION.labels).name
@@ -251,7 +251,7 @@ def test_regions_have_the_masses_of_the_data_without_noise_to_speak_of() -> None
 def test_a_tree_that_ends_early_leaves_its_budget_to_the_masses() -> None:
     curator = Curator(strolls(0, GRID), Budget(1), SeededNoise(1))
     Dqam(depth=3, rounds=0, least=0).synthesize(curator, QUERIES, curator.budget)
-    masses = [entry.epsilon for entry in curator.ledger if entry.name == GROUPS]
+    masses = [entry.epsilon for entry in curator.paid if entry.name == GROUPS]
     assert curator.spent == 1
     assert len(masses) == 1
     assert masses[0] > Fraction(3, 10)  # half of what two looks at the size leave

@@ -73,7 +73,7 @@ def arrays(case: str) -> Iterator[np.ndarray[Any, Any]]:
     yield from (histogram.faces, histogram.vertical, histogram.horizontal)
     found = release.counts(grid_rectangles(grid))
     yield from (found.value, found.low, found.high)
-    yield np.array([[entry.sensitivity, float(entry.epsilon), float(entry.scale)] for entry in curator.ledger])
+    yield np.array([[entry.sensitivity, float(entry.epsilon), float(entry.scale)] for entry in curator.paid])
 
 
 def grid_rectangles(grid: Grid) -> np.ndarray[Any, Any]:

@@ -151,15 +151,15 @@ def test_one_measurement_of_shadows_takes_all_that_is_left() -> None:
         ("20", [ShadowQuantile.name, ShadowSums.name]),
     ):
         _, curator = run(Flux(), DATA["strolls"], QUERIES, epsilon)
-        assert [entry.name for entry in curator.ledger][-len(names) :] == names
+        assert [entry.name for entry in curator.paid][-len(names) :] == names
         assert curator.spent == Fraction(epsilon)
         if ShadowSums.name in names:
-            assert [entry.name for entry in curator.ledger].count(ShadowSums.name) == 1
+            assert [entry.name for entry in curator.paid].count(ShadowSums.name) == 1
             signal = 800 * float(epsilon)
-            looks = sum(entry.epsilon for entry in curator.ledger if QueryTotals.name in entry.name)
+            looks = sum(entry.epsilon for entry in curator.paid if QueryTotals.name in entry.name)
             assert looks / Fraction(epsilon) == pytest.approx(size_share(signal), abs=0.02)
     _, poor = run(Flux(), DATA["strolls"], QUERIES, "0.01")
-    assert not any(entry.name == ShadowSums.name for entry in poor.ledger)
+    assert not any(entry.name == ShadowSums.name for entry in poor.paid)
 
 
 SIGNALS = [0.0, 0.5, 1.0, *np.geomspace(2, 1e12, 400)]
@@ -390,8 +390,8 @@ def test_an_estimate_tells_how_it_came_about(signal: float) -> None:
     assert found.measurement is not None
     assert found.kept is not None
     assert found.measurement.lattice == Lattice.even(GRID, lattice_side(found.size.signal))
-    assert curator.ledger[-1].name == ShadowSums.name
-    assert found.measurement.noise == pytest.approx(float(curator.ledger[-1].scale / SHADOW))
+    assert curator.paid[-1].name == ShadowSums.name
+    assert found.measurement.noise == pytest.approx(float(curator.paid[-1].scale / SHADOW))
     refined = SpatialHistogram.from_flux(GRID, *found.measurement.lattice.refine(*found.kept))
     np.testing.assert_allclose(parts(found.histogram), parts(refined), rtol=1e-9, atol=1e-6)
     assert found.misfit > 0
@@ -424,8 +424,8 @@ def test_a_person_of_more_trips_has_as_much_more_noise() -> None:
         person = Curator(kept, Budget(trips * epsilon), SeededNoise(5), Unit.person(trips), people)
         made = FORCED.synthesize(person, QUERIES, person.budget).histogram
         assert person.spent == trips * epsilon
-        assert [(entry.name, entry.sensitivity, entry.scale) for entry in person.ledger] == [
-            (entry.name, trips * entry.sensitivity, entry.scale) for entry in single.ledger
+        assert [(entry.name, entry.sensitivity, entry.scale) for entry in person.paid] == [
+            (entry.name, trips * entry.sensitivity, entry.scale) for entry in single.paid
         ]
         check_by_definition(made)
         np.testing.assert_allclose(parts(made), parts(plain), rtol=1e-9, atol=1e-9)

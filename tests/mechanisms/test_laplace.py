@@ -29,4 +29,4 @@ def test_what_is_too_little_depends_on_the_grid() -> None:
     for resolution, epsilon, noisy in ((5, "2", False), (5, "4", True), (4, "0.8", False), (4, "2", True)):
         kept = city(300, resolution=resolution)
         _, curator = run(Laplace(), kept, some_queries(kept.grid), epsilon)
-        assert any(entry.name == CellShares().name for entry in curator.ledger) == noisy
+        assert any(entry.name == CellShares().name for entry in curator.paid) == noisy

@@ -68,7 +68,7 @@ def test_query_aware_mechanisms_depend_on_the_queries(name: str) -> None:
 @pytest.mark.parametrize("name", PUBLISHABLE)
 def test_data_aware_mechanisms_ask_which_cells_are_alike(name: str) -> None:
     _, curator = run(FORCED.get(name, make(name)), city(300), some_queries(city(300).grid), 20)
-    asked = any(entry.kind == "partition" or entry.name.startswith("Unevenness") for entry in curator.ledger)
+    asked = any(entry.kind == "partition" or entry.name.startswith("Unevenness") for entry in curator.paid)
     assert MECHANISMS[name].data_aware == asked
 
 

@@ -47,6 +47,6 @@ def test_nothing_but_the_answers_decides(name: str) -> None:
             again.script = first.answers
             same = FORMS[name].synthesize(again, queries, again.budget).histogram
             assert [each.question for each in again.asked] == [each.question for each in first.asked]
-            assert again.ledger == first.ledger
+            assert again.paid == first.paid
             for part in ("faces", "vertical", "horizontal"):
                 np.testing.assert_array_equal(getattr(same, part), getattr(made, part))

@@ -26,9 +26,9 @@ from tests.mechanisms.cases import city, some_queries, strolls, unit_square
 def doubted(kept: Aggregates, epsilon: str, seed: int) -> Uncertainty:
     curator = Curator(kept, Budget(epsilon), SeededNoise(seed))
     estimate = Flux().synthesize(curator, some_queries(kept.grid, 400), curator.budget)
-    asked = len(curator.ledger)
+    asked = len(curator.paid)
     made = resample(estimate)
-    assert len(curator.ledger) == asked
+    assert len(curator.paid) == asked
     return made
 
 

@@ -188,7 +188,7 @@ def test_the_size_costs_a_part_and_all_where_there_is_too_little() -> None:
         size = measure_size(curator, queries, curator.budget, least, share=lambda _, share=share: share)
         assert size.enough == (least == 10)
         assert curator.spent == spent
-        assert [entry.name.removesuffix(", refined") for entry in curator.ledger] == [QueryTotals.name] * looks
+        assert [entry.name.removesuffix(", refined") for entry in curator.paid] == [QueryTotals.name] * looks
 
 
 def test_a_second_look_may_find_too_little() -> None:
@@ -198,7 +198,7 @@ def test_a_second_look_may_find_too_little() -> None:
         curator = Curator(kept, Budget(1), SeededNoise(seed))
         size = measure_size(curator, queries, curator.budget, 300.0, share=lambda _: 2 * LOOK)
         assert curator.spent == (2 * LOOK if size.enough else 1)
-        seen.add((size.enough, len(curator.ledger)))
+        seen.add((size.enough, len(curator.paid)))
     assert seen == {(True, 2), (False, 2), (False, 3)}
 
 

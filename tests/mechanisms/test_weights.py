@@ -216,7 +216,7 @@ def test_the_curator_as_oracle_spends_all_that_is_left() -> None:
         assert oracle.choose(wrong) == 17
         assert oracle.count(17) == truth[17]
     assert curator.budget.left == 0
-    assert len({entry.epsilon for entry in curator.ledger}) == 1
+    assert len({entry.epsilon for entry in curator.paid}) == 1
 
 
 def test_crossings_are_those_of_the_data_or_a_guess() -> None:
@@ -247,5 +247,5 @@ def test_rounds_follow_from_the_worth() -> None:
     for mechanism, most in ((Mwem(), 20), (Prish(), 5)):
         for epsilon in (3, 100):
             _, curator = run(mechanism, kept, some_queries(kept.grid), epsilon)
-            played = sum(entry.kind == "select" for entry in curator.ledger)
+            played = sum(entry.kind == "select" for entry in curator.paid)
             assert played == rounds_for(300.0 * epsilon, most)

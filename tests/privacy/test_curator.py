@@ -20,7 +20,7 @@ from dqam.privacy.noise import OpenDPNoise, SeededNoise
 from dqam.statistics import MASS, Crossings, LengthQuantile, TripCount
 from dqam.statistics.buckets import L1Buckets
 from dqam.statistics.privtree import PrivTree
-from dqam.values.guarantee import LedgerEntry, Unit
+from dqam.values.guarantee import PaidQuestion, Unit
 
 GRID = Grid((0.0, 0.0, 4.0, 4.0), 4, 4)
 
@@ -140,7 +140,7 @@ def test_the_noise_that_is_drawn_has_the_scale_in_the_ledger(unit: Unit) -> None
     curator.partition(PrivTree(), parts[2])
     assert noise.scales[:2] == [Fraction(2 * m), Fraction(2 * 3 * m * 2)]
     assert set(noise.scales[2:]) == {Fraction(7 * MASS * m, 3)}
-    assert [entry.scale for entry in curator.ledger] == [*noise.scales[:2], noise.scales[2]]
+    assert [entry.scale for entry in curator.paid] == [*noise.scales[:2], noise.scales[2]]
 
 
 def test_the_ledger_tells_all() -> None:
@@ -150,16 +150,16 @@ def test_the_ledger_tells_all() -> None:
     curator.measure(TripCount(), counted)
     curator.partition(PrivTree(), tree)
     curator.select(LengthQuantile(np.array([1, 2]), Fraction(9, 10)), length)
-    assert curator.ledger == (
-        LedgerEntry("measure", "Number of trips", 3, Fraction(1, 4), Fraction(12)),
-        LedgerEntry(
+    assert curator.paid == (
+        PaidQuestion("measure", "Number of trips", 3, Fraction(1, 4), Fraction(12)),
+        PaidQuestion(
             "partition", "Regions of similar density (PrivTree)", 3 * MASS, Fraction(1, 2), Fraction(14 * MASS), MASS
         ),
-        LedgerEntry("select", "Cap on the length of a trip", 27, Fraction(1, 4), Fraction(2 * 27 * 4)),
+        PaidQuestion("select", "Cap on the length of a trip", 27, Fraction(1, 4), Fraction(2 * 27 * 4)),
     )
     assert curator.spent == 1
     with pytest.raises(AttributeError):
-        curator.ledger[0].epsilon = Fraction(0)  # type: ignore[misc]
+        curator.paid[0].epsilon = Fraction(0)  # type: ignore[misc]
 
 
 def test_noise_has_the_scale_of_the_unit() -> None:
@@ -218,7 +218,7 @@ def test_a_partition_is_grown_with_the_epsilon_that_was_charged(tree: PrivTree |
     plain = type(tree).grow
     with patch.object(type(tree), "grow", lambda *given: (grown.append(given[3]), plain(*given))[1]):
         curator.partition(tree, shrinking)  # type: ignore[arg-type]
-    assert grown == [curator.ledger[0].epsilon]
+    assert grown == [curator.paid[0].epsilon]
 
 
 def test_what_the_curator_goes_by_can_not_be_changed() -> None:
@@ -234,7 +234,7 @@ def test_what_the_curator_goes_by_can_not_be_changed() -> None:
 def test_whole_numbers_of_numpy_do_not_wrap() -> None:
     curator = Curator(walks(1), Budget(1), SeededNoise(0), Unit.person(65537), ["one"])
     curator.measure(Crossings(Partition.whole(4, 4), np.int32(1)), curator.budget)  # type: ignore[arg-type]
-    assert curator.ledger[0].sensitivity == 65536 * 65537
+    assert curator.paid[0].sensitivity == 65536 * 65537
 
 
 def test_a_question_that_only_looks_like_a_known_one_is_refused() -> None:

@@ -12,7 +12,7 @@ GRID = Grid.over((0.0, 0.0, 1.0, 1.0), 5)
 
 def test_the_budget_is_split_into_all_of_it() -> None:
     made = forecast(Plan.of(GRID, "0.7", unit="person", max_trips=7), 20_000)
-    assert float(sum(entry.epsilon for entry in made.ledger)) == pytest.approx(0.7)
+    assert float(sum(entry.epsilon for entry in made.paid)) == pytest.approx(0.7)
     assert [row.largest for row in made.errors] == [0.01, 0.1, 0.3, 1.0]
 
 

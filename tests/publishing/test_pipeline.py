@@ -167,7 +167,7 @@ class Halves:
 def test_a_mechanism_of_ones_own_can_be_published_and_opened(ledger: Ledger, tmp_path: Path) -> None:
     release = publish(TRIPS, GRID, 2, mechanism=Halves(), dataset="city", ledger=ledger)
     assert release.provenance.parameters == {"share": "1/2"}
-    assert [entry.name for entry in release.provenance.ledger] == [Endpoints.name]
+    assert [entry.name for entry in release.provenance.paid] == [Endpoints.name]
     release.save(tmp_path / "halves.nc")
     again = dqam.open(tmp_path / "halves.nc")
     assert again.provenance == release.provenance

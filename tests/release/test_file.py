@@ -151,9 +151,9 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "a unit of one more": lambda facts: facts.update(unit={"name": "trip", "max_trips": 1, "more": 1}),
     "another relation": lambda facts: facts.update(neighbours="REPLACE"),
     "no mechanism": lambda facts: facts.update(mechanism=""),
-    "no ledger": lambda facts: facts.update(ledger=[]),
-    "half a ledger": lambda facts: facts["ledger"].pop(),
-    "a ledger of words": lambda facts: facts.update(ledger="none"),
+    "no ledger": lambda facts: facts.update(paid=[]),
+    "half a ledger": lambda facts: facts["paid"].pop(),
+    "a ledger of words": lambda facts: facts.update(paid="none"),
     "other rows": lambda facts: facts["grid"].update(rows=3),
     "bounds upside down": lambda facts: facts["grid"].update(bounds=[1, 1, 0, 0]),
     "three bounds": lambda facts: facts["grid"].update(bounds=[0, 0, 1]),
@@ -167,16 +167,16 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "a mechanism without proof": lambda facts: facts.update(mechanism="dqam-printed"),
     "a mechanism in markup": lambda facts: facts.update(mechanism="<b>flux"),
     "perhaps monotone": lambda facts: facts.update(monotone="yes"),
-    "a resolution of 0": lambda facts: facts["ledger"][0].update(resolution=0),
-    "a delta in words": lambda facts: facts["ledger"][0].update(delta="tiny"),
-    "a sensitivity below 0": lambda facts: facts["ledger"][0].update(sensitivity=-1),
-    "a huge sensitivity": lambda facts: facts["ledger"][0].update(sensitivity=10**400),
-    "a huge scale": lambda facts: facts["ledger"][0].update(scale="9" * 101),
+    "a resolution of 0": lambda facts: facts["paid"][0].update(resolution=0),
+    "a delta in words": lambda facts: facts["paid"][0].update(delta="tiny"),
+    "a sensitivity below 0": lambda facts: facts["paid"][0].update(sensitivity=-1),
+    "a huge sensitivity": lambda facts: facts["paid"][0].update(sensitivity=10**400),
+    "a huge scale": lambda facts: facts["paid"][0].update(scale="9" * 101),
     "a crs that names a file": lambda facts: facts["grid"].update(crs="+init=/etc/passwd:x"),
     "another that does": lambda facts: facts["grid"].update(crs="+proj=merc +nadgrids=/dev/null"),
     "a key that moves the cursor": lambda facts: facts.update({"\x1b[2J": 1}),
-    "an endless scale": lambda facts: facts["ledger"][0].update(scale="1e999999999"),
-    "an odd scale": lambda facts: facts["ledger"][0].update(scale="1/0"),
+    "an endless scale": lambda facts: facts["paid"][0].update(scale="1e999999999"),
+    "an odd scale": lambda facts: facts["paid"][0].update(scale="1/0"),
 }
 
 
@@ -283,8 +283,8 @@ def test_what_is_not_known_is_not_read(tmp_path: Path) -> None:
 def test_a_ledger_of_odd_fractions_is_refused_at_once(tmp_path: Path) -> None:
     dataset = seeded(Grid(HERE, 4, 4), trips=strolls(HERE)).to_xarray()
     facts = json.loads(dataset.attrs["dqam"])
-    entry = facts["ledger"][0]
-    facts["ledger"] = [{**entry, "epsilon": f"1/{10**100 + i}"} for i in range(9_000)]
+    entry = facts["paid"][0]
+    facts["paid"] = [{**entry, "epsilon": f"1/{10**100 + i}"} for i in range(9_000)]
     dataset.attrs["dqam"] = json.dumps(facts)
     (tmp_path / "map.nc").write_bytes(sealed(bytes(dataset.to_netcdf(engine="h5netcdf"))))
     with pytest.raises(InputError, match="too many digits"):

@@ -35,7 +35,7 @@ def test_budget_rows_are_those_of_the_ledger(mechanism: str) -> None:
     provenance = seeded(mechanism=mechanism, epsilon="20").provenance
     rows = budget(provenance)
     assert sum(row.epsilon for row in rows) == provenance.epsilon
-    assert sum(row.times for row in rows) == len(provenance.ledger)
+    assert sum(row.times for row in rows) == len(provenance.paid)
     assert math.fsum(row.share for row in rows) == pytest.approx(1)
     assert {row.kind for row in rows} <= set(KINDS.values())
     for row in rows:

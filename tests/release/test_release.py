@@ -78,7 +78,7 @@ def test_every_mechanism_makes_a_release_whose_ledger_adds_up(mechanism: str) ->
     assert len(answers) == 16
     assert (answers.value >= 0).all()
     assert np.isnan(answers.low).all() == (mechanism != "flux")
-    assert sum(entry.epsilon for entry in release.provenance.ledger) == 2
+    assert sum(entry.epsilon for entry in release.provenance.paid) == 2
     assert str(answers[0])
 
 

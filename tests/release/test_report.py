@@ -19,7 +19,7 @@ from dqam.release.promise import budget
 from dqam.release.provenance import Provenance
 from dqam.release.release import Release
 from dqam.release.report import report
-from dqam.values.guarantee import LedgerEntry, Unit
+from dqam.values.guarantee import PaidQuestion, Unit
 from tests.html import Page
 from tests.release.cases import HERE, as_if_private, seeded, strolls
 
@@ -107,7 +107,7 @@ def test_person(release: Release) -> None:
 
 def test_large_epsilon_is_called_large(release: Release, page: Page) -> None:
     assert "This ε is large" not in page.text
-    entry = release.provenance.ledger[0]
+    entry = release.provenance.paid[0]
     whole = replace(entry, epsilon=Fraction(800))
     page = Page(report(changed(release, epsilon=Fraction(800), ledger=(whole,))))
     assert "This ε is large" in page.text
@@ -129,9 +129,9 @@ def test_budget_adds_up_exactly(mechanism: str) -> None:
         assert float(row[-3].replace(",", "")) == pytest.approx(wanted.scale, rel=0.01)
         assert float(row[-4].replace(",", "")) == pytest.approx(wanted.sensitivity, rel=0.01)
     if "Times" in page.whole_table("Measurement")[0]:
-        assert sum(int(row[1]) for row in rows) == int(last[1]) == len(provenance.ledger)
+        assert sum(int(row[1]) for row in rows) == int(last[1]) == len(provenance.paid)
     else:
-        assert len(rows) == len(provenance.ledger)
+        assert len(rows) == len(provenance.paid)
 
 
 def test_error_is_that_of_the_release(release: Release, page: Page) -> None:
@@ -271,7 +271,7 @@ def test_large_grid_is_quick_and_small(release: Release) -> None:
 
 def test_words_of_the_release_are_escaped(release: Release) -> None:
     bad = '"><script>alert(2)</script>'
-    entry = release.provenance.ledger[0]
+    entry = release.provenance.paid[0]
     facts = {
         "title": HOSTILE,
         "id": bad,
@@ -281,7 +281,7 @@ def test_words_of_the_release_are_escaped(release: Release) -> None:
         "mechanism_about": bad,
         "parameters": {bad: bad, "none": None},
         "versions": {bad: bad, "dqam": bad},
-        "ledger": (LedgerEntry(bad, bad, 1, release.provenance.epsilon, entry.scale),),
+        "paid": (PaidQuestion(bad, bad, 1, release.provenance.epsilon, entry.scale),),
     }
     for private in (True, False):
         html = report(changed(release, **facts, private=private))

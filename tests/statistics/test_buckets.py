@@ -83,7 +83,7 @@ def test_pieces_are_found_where_there_is_no_noise_to_speak_of(seed: int) -> None
     curator = Curator(kept, Budget(10_000), SeededNoise(seed))
     found = curator.partition(L1Buckets(np.arange(lengths.sum()), 0.4), curator.budget)
     assert found.tolist() == [0, *np.cumsum(lengths)]
-    assert curator.ledger[0].scale == Fraction(4 * 2**30, 10_000)
+    assert curator.paid[0].scale == Fraction(4 * 2**30, 10_000)
 
 
 def test_pieces_of_other_lengths_are_put_together_from_few() -> None:
@@ -210,7 +210,7 @@ def test_every_interval_gets_noise_of_its_scale() -> None:
     curator.partition(L1Buckets(hilbert_order(3, 3), 1.0), curator.budget, "0.5")
     scale = Fraction(2**30 * 3) * 2
     assert noise.asked == [(9, 2 * scale), (8, 3 * scale), (6, Fraction(7, 2) * scale), (2, Fraction(15, 4) * scale)]
-    (entry,) = curator.ledger
+    (entry,) = curator.paid
     assert (entry.kind, entry.sensitivity, entry.epsilon) == ("partition", 3 * MASS, Fraction(1, 2))
     assert entry.scale == 4 * scale
 
@@ -238,4 +238,4 @@ def test_what_can_not_be_asked() -> None:
         curator.partition(Mine(order, 1.0), curator.budget)
     with pytest.raises(InputError, match="not a question with a proof"):
         curator.partition(CellShares(), curator.budget)  # type: ignore[call-overload]
-    assert not curator.ledger
+    assert not curator.paid

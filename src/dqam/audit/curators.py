@@ -98,11 +98,11 @@ class RecordingCurator(Curator):
         answer = super().measure(statistic, budget, epsilon)
         one, other = (exact_vector(statistic, aggregates) for aggregates in self._pair)
         further = (np.abs(answer - one) - np.abs(answer - other)).sum(axis=-1)
-        self.log_likelihood_ratio += further / float(self.ledger[-1].scale)
+        self.log_likelihood_ratio += further / float(self.paid[-1].scale)
         return self._record(type(statistic).__name__, answer)
 
     def select(self, scores: Scores, budget: Budget, epsilon: Number | None = None) -> int:
-        answer, scale = super().select(scores, budget, epsilon), self.ledger[-1].scale
+        answer, scale = super().select(scores, budget, epsilon), self.paid[-1].scale
         one, other = (noisy_max_chances(exact_vector(scores, aggregates), scale) for aggregates in self._pair)
         self.log_likelihood_ratio += np.log(other[answer] / one[answer])
         return self._record(type(scores).__name__, answer)

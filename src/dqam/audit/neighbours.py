@@ -136,7 +136,7 @@ class ScriptedCurator(Curator):
         return kinds.get(type(question), self.measure)(question, self.budget, 1)
 
     def _reply(self, question: Any, epsilon: Any, answer: Any) -> Any:
-        entry = self.ledger[-1]
+        entry = self.paid[-1]
         sensitivity = entry.sensitivity
         if entry.kind != "partition":  # the sensitivity in the ledger or the one that the noise covers, if less
             sensitivity = min(sensitivity, int(entry.scale * entry.epsilon / (2 if entry.kind == "select" else 1)))

@@ -236,7 +236,7 @@ def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
             {
                 "trips": made.trips,
                 "budget": [
-                    {"kind": entry.kind, "name": entry.name, "epsilon": float(entry.epsilon)} for entry in made.ledger
+                    {"kind": entry.kind, "name": entry.name, "epsilon": float(entry.epsilon)} for entry in made.paid
                 ],
                 "errors": [vars(row) for row in made.errors],
             }
@@ -254,7 +254,7 @@ def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
         budget.add_column("Question")
         budget.add_column("Epsilon", justify="right")
         budget.add_column("Share", justify="right")
-        for entry in made.ledger:
+        for entry in made.paid:
             share = float(entry.epsilon / plan.epsilon)
             budget.add_row(entry.name, f"{float(entry.epsilon):.4g}", f"{share:.1%}")
         answers.print(budget)

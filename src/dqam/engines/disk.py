@@ -25,15 +25,14 @@ from dqam.errors import InputError
 from dqam.geometry.arrays import Integers
 from dqam.geometry.compact_walks import CompactWalks
 from dqam.geometry.grid import Grid
-from dqam.geometry.ids import missing_id as nobody
-from dqam.geometry.ids import with_nulls
+from dqam.geometry.ids import missing_id, with_nulls
 from dqam.geometry.walks import AnyWalks, Gap, walk
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.sketch import NO_TRIPS, Sketch, sketch_sql
 from dqam.runtime import stopping
 from dqam.runtime.progress import EVERY, Progress, Show, quiet
 from dqam.sources import Source, regrouped
-from dqam.sources.points import assemble_trips as gather
+from dqam.sources.points import assemble_trips
 from dqam.statistics.aggregate import Aggregate, add_up
 
 T = TypeVar("T")
@@ -97,7 +96,7 @@ class Disk:
         """All walks, from the points."""
         path = self._folder / "steps"
         with path.open("wb") as file, closing(self._sorted()) as points:
-            trips = regrouped(gather(points, "person" in self._source.roles, self._source.crs), BATCH)
+            trips = regrouped(assemble_trips(points, "person" in self._source.roles, self._source.crs), BATCH)
             for walks in (walk(each, self.grid, self._gap) for each in trips):
                 yield walks
                 steps = CompactWalks.of(walks)
@@ -157,7 +156,7 @@ class Disk:
     def _sketched(self, base: duckdb.DuckDBPyConnection, columns: pa.Schema, key: str) -> Sketch:
         """A sketch of all trips, the same as one made from `Trips.summary`."""
         keys = [name for name in columns.names if name.startswith("key")]
-        none = nobody(columns.field("key0").type).as_py()
+        none = missing_id(columns.field("key0").type).as_py()
         person = f"nullif(key0, {none!r}) AS person, " if "person" in self._source.roles else ""
         sides = "min(x) AS west, min(y) AS south, max(x) AS east, max(y) AS north"
         time = ", min(t) AS time" if "t" in columns.names else ""

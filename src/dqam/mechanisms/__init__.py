@@ -1,7 +1,9 @@
 """How trips become a histogram that may be published: one mechanism a module, and the table of them all.
 
 A mechanism has its parameters in the constructor and asks a curator in the call, `synthesize(curator, queries, budget)`
-(see `dqam.mechanisms.mechanism`). It never sees a trip.
+(see `dqam.mechanisms.mechanism`). It never sees a trip. The other modules are steps that several mechanisms share
+(`size`, `spreading`, `rounds`) or parts of one (`flux_fit`, `flux_uncertainty`, `quadtree` of DQAM). Only flux tells how
+far its answers may be off.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The one gate between trips and mechanisms.
 
 A mechanism holds a curator and a budget, never trips. It may `measure` a statistic, `select` the best of some scores,
-or have cells put together (`partition`); the curator charges the budget, writes the ledger and only then looks at the
-data.
+or have cells put together (`partition`). The curator charges the budget, notes the question as paid and only then
+answers it; nothing that depends on the trips leaves it before that.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import ContributionBound, unknown_person
 from dqam.privacy.noise import Noise, check_scale
 from dqam.statistics import PARTITIONS, SCORES, STATISTICS, PrivatePartition, Question, Scores, Statistic
-from dqam.values.guarantee import LedgerEntry, Neighbours, Number, Unit, parse_epsilon
+from dqam.values.guarantee import Neighbours, Number, PaidQuestion, Unit, parse_epsilon
 
 T = TypeVar("T")
 
 
 class Curator:
-    """Answers questions about trips with noise, and keeps the ledger.
+    """Answers questions about trips with noise, and notes what was paid for each.
 
     It is made of walks, or of aggregates over them that several curators share, so that experiments count exactly only
     once: what these curators spend adds up, and none of them knows of the others.
@@ -52,7 +52,7 @@ class Curator:
         self._unit = unit or Unit.trip()
         self._budget = budget
         self._noise = noise
-        self._ledger: list[LedgerEntry] = []
+        self._paid: list[PaidQuestion] = []
         aggregates = Aggregates.of(trips) if isinstance(trips, Walks) else trips
         self._aggregates = self._bounded(aggregates, persons) if self.unit.name == "person" else aggregates
         if self._aggregates.unit not in (None, self.unit):
@@ -86,14 +86,14 @@ class Curator:
         return self._aggregates.grid
 
     @property
-    def ledger(self) -> tuple[LedgerEntry, ...]:
+    def paid(self) -> tuple[PaidQuestion, ...]:
         """Every question asked so far."""
-        return tuple(self._ledger)
+        return tuple(self._paid)
 
     @property
     def spent(self) -> Fraction:
         """The sum of what all questions cost."""
-        return sum((entry.epsilon for entry in self._ledger), Fraction(0))
+        return sum((entry.epsilon for entry in self._paid), Fraction(0))
 
     def __repr__(self) -> str:
         return f"<Curator of trips on {self.grid}, unit {self.unit}, {self.budget!r}>"
@@ -120,7 +120,7 @@ class Curator:
     def partition(self, tree: PrivatePartition[T], budget: Budget, epsilon: Number | None = None) -> T:
         """The leaves of a tree, or where buckets begin; the proofs are in `dqam.statistics.privtree` and `.buckets`.
 
-        Where noise of several scales is drawn, the ledger has the widest.
+        Where noise of several scales is drawn, the widest is noted.
         """
         self._check(tree, PARTITIONS)
         most, kind = self.unit.max_trips, type(tree)
@@ -143,7 +143,7 @@ class Curator:
         budget: Budget,
         epsilon: Number | None,
         delta: str = "",
-    ) -> LedgerEntry:
+    ) -> PaidQuestion:
         """Spend and note; nothing has looked at the data before this returns."""
         if budget.root is not self.budget.root:
             raise BudgetError(f"{budget.name} is not part of {self.budget.name}, which pays for this data set.")
@@ -153,6 +153,6 @@ class Curator:
         scale = Fraction(numerator) / asked
         check_scale(scale)
         budget.spend(asked)
-        entry = LedgerEntry(kind, question.name, sensitivity, asked, scale, question.resolution, delta)
-        self._ledger.append(entry)
+        entry = PaidQuestion(kind, question.name, sensitivity, asked, scale, question.resolution, delta)
+        self._paid.append(entry)
         return entry

@@ -22,7 +22,7 @@ from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing.plan import Plan
-from dqam.values.guarantee import LedgerEntry, Unit
+from dqam.values.guarantee import PaidQuestion, Unit
 
 STAND_INS = 30_000  # at most so many trips are generated
 ASKED = 4_000
@@ -44,7 +44,7 @@ class Forecast:
     """For so many trips: the questions that would be asked, with their epsilon, and the errors by size of rectangle."""
 
     trips: int
-    ledger: tuple[LedgerEntry, ...]
+    paid: tuple[PaidQuestion, ...]
     errors: tuple[Expected, ...]
 
 
@@ -69,5 +69,5 @@ def forecast(plan: Plan, trips: int, seed: int = 0) -> Forecast:
                 Expected(smallest, largest, *(float(values[found].mean() * scale) for values in (truth, off)))
             )
     whole = plan.epsilon / curator.spent
-    ledger = tuple(replace(entry, epsilon=entry.epsilon * whole) for entry in curator.ledger)
-    return Forecast(trips, ledger, tuple(errors))
+    paid = tuple(replace(entry, epsilon=entry.epsilon * whole) for entry in curator.paid)
+    return Forecast(trips, paid, tuple(errors))

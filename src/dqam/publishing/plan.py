@@ -142,7 +142,7 @@ class Plan:
             gap="" if self.gap is None else str(self.gap),
             salt=salt if self.unit.name == "person" else "",
             row_is_trip=row_is_trip,
-            ledger=curator.ledger,
+            paid=curator.paid,
             private=curator.private,
             versions={name: version(name) for name in LIBRARIES},
         )

@@ -1,4 +1,4 @@
-"""Answers: estimated numbers of distinct trips, with confidence intervals."""
+"""Answers: they hold estimated numbers of distinct trips and their confidence intervals."""
 
 from __future__ import annotations
 

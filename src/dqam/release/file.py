@@ -100,8 +100,8 @@ def _facts(release: PublishedMap) -> dict[str, Any]:
         "epsilon": str(provenance.epsilon),
         "unit": asdict(provenance.unit),
         "neighbours": provenance.neighbours.name,
-        "ledger": [
-            {**asdict(entry), "epsilon": str(entry.epsilon), "scale": str(entry.scale)} for entry in provenance.ledger
+        "paid": [
+            {**asdict(entry), "epsilon": str(entry.epsilon), "scale": str(entry.scale)} for entry in provenance.paid
         ],
         "grid": {"bounds": grid.bounds, "rows": grid.rows, "columns": grid.columns, "crs": grid.crs},
         "uncertainty": None if uncertainty is None else {"model": uncertainty.model, "noise": uncertainty.noise},

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from dqam.release.formatting import decimal, number, percent
 from dqam.release.provenance import Provenance
-from dqam.values.guarantee import LedgerEntry
+from dqam.values.guarantee import PaidQuestion
 
 PRIORS = (0.01, 0.1, 0.5)  # the last is the one that the text explains
 SEVERAL = (2, 5, 10)  # trips of one person
@@ -20,7 +20,7 @@ KINDS = {"measure": "noisy numbers", "select": "noisy choice", "partition": "noi
 
 @dataclass(frozen=True)
 class BudgetRow:
-    """What a part of epsilon was spent on; equal entries of the ledger share a row.
+    """What a part of epsilon was spent on; equal questions share a row.
 
     sensitivity  how far one unit can change it; in the same unit as `scale`, that of the noise
     epsilon      of all `times` together; `each` of one of them
@@ -38,10 +38,10 @@ class BudgetRow:
 
 def budget(provenance: Provenance) -> list[BudgetRow]:
     """What the privacy budget was spent on."""
-    return [_row(entry, times, provenance.epsilon) for entry, times in Counter(provenance.ledger).items()]
+    return [_row(entry, times, provenance.epsilon) for entry, times in Counter(provenance.paid).items()]
 
 
-def _row(entry: LedgerEntry, times: int, whole: Fraction) -> BudgetRow:
+def _row(entry: PaidQuestion, times: int, whole: Fraction) -> BudgetRow:
     return BudgetRow(
         name=entry.name,
         kind=KINDS.get(entry.kind, entry.kind),

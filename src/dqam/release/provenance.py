@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dqam.errors import InputError
-from dqam.values.guarantee import LedgerEntry, Neighbours, Unit, spell
+from dqam.values.guarantee import Neighbours, PaidQuestion, Unit, spell
 
 FINEST = 10**400  # denominator that epsilons may add up to
 MECHANISM = re.compile(r"[a-z][a-z0-9-]{0,39}", re.ASCII)
@@ -26,13 +26,13 @@ class Provenance:
     mechanism_about  how the mechanism works, in a few words
     monotone         whether answers never shrink when a rectangle grows
     parameters       of the mechanism
-    epsilon          that was spent; the entries of the ledger add up to it
+    epsilon          that was spent; the epsilons of the paid questions add up to it
     unit             whose presence is hidden
     queries          what the mechanism was tuned for, in words
     gap              the silence of the GPS at which trips were cut, in words; empty for none
     salt             by which the trips of a person were chosen; empty where the unit is a trip
     row_is_trip      whether every row was a trip of its own, because trips had no ids
-    ledger           every question that was asked of the trips
+    paid             every question that was asked of the trips, with its share of epsilon
     private          whether the noise was drawn for a release; False for noise from a seed
     versions         of dqam and of the libraries that the numbers come from
     """
@@ -50,20 +50,20 @@ class Provenance:
     gap: str
     salt: str
     row_is_trip: bool
-    ledger: tuple[LedgerEntry, ...]
+    paid: tuple[PaidQuestion, ...]
     private: bool
     versions: dict[str, str]
     neighbours: Neighbours = Neighbours.ADD_OR_REMOVE_ONE_UNIT
 
     def __post_init__(self) -> None:
         check_mechanism(self.mechanism)
-        paid = Fraction(0)
-        for entry in self.ledger:
-            paid += entry.epsilon
-            if paid.denominator > FINEST:
-                raise InputError("The epsilons in the ledger have too many digits to be added up.")
-        if paid != self.epsilon:
-            raise InputError(f"The entries of the ledger add up to {paid}, and the release says {self.epsilon}.")
+        spent = Fraction(0)
+        for entry in self.paid:
+            spent += entry.epsilon
+            if spent.denominator > FINEST:
+                raise InputError("The epsilons of its questions have too many digits to be added up.")
+        if spent != self.epsilon:
+            raise InputError(f"The epsilons of its questions add up to {spent}, and the release says {self.epsilon}.")
 
     @property
     def promise(self) -> str:
@@ -77,7 +77,7 @@ class Provenance:
     @property
     def delta(self) -> str:
         """The chance, such as "10^-47", below which epsilon does not hold; empty if it always holds."""
-        return next((entry.delta for entry in self.ledger if entry.delta), "")
+        return next((entry.delta for entry in self.paid if entry.delta), "")
 
     @property
     def counted(self) -> str:

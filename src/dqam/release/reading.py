@@ -25,7 +25,7 @@ from dqam.geometry.lattice import Lattice
 from dqam.release.file import SCHEMA, SEAL, SEAL_SIZE
 from dqam.release.provenance import Provenance, check_crs
 from dqam.release.release import Release
-from dqam.values.guarantee import LedgerEntry, Neighbours, Unit
+from dqam.values.guarantee import Neighbours, PaidQuestion, Unit
 from dqam.values.uncertainty import Uncertainty
 
 KEYS = frozenset({"schema", "grid", "uncertainty", *Provenance.__dataclass_fields__})
@@ -122,29 +122,29 @@ def _restored(facts: dict[str, Any], file: h5py.File) -> Release:
     histogram = SpatialHistogram(grid, *(_numbers(file, name, shape) for name, shape in shapes.items()))
     if facts["monotone"] and not histogram.is_monotone():
         raise InputError("its answers do not grow with the rectangle, as those of its mechanism do.")
-    if not isinstance(facts["ledger"], list) or not 0 < len(facts["ledger"]) <= MOST_ENTRIES:
-        raise InputError(f"its ledger is not a list of 1 to {MOST_ENTRIES:,} entries.")
+    if not isinstance(facts["paid"], list) or not 0 < len(facts["paid"]) <= MOST_ENTRIES:
+        raise InputError(f"its list of paid questions is not a list of 1 to {MOST_ENTRIES:,} questions.")
     provenance = Provenance(
         **{key: facts[key] for key in (*TEXTS, *FLAGS)},
         parameters=dict(facts["parameters"]),
         versions=dict(facts["versions"]),
         epsilon=_fraction(facts["epsilon"]),
         unit=Unit(**facts["unit"]),
-        ledger=tuple(map(_entry, facts["ledger"])),
+        paid=tuple(map(_entry, facts["paid"])),
         neighbours=Neighbours[facts["neighbours"]],
     )
     return Release(histogram, provenance, _uncertainty(facts["uncertainty"], histogram, file))
 
 
-def _entry(entry: dict[str, Any]) -> LedgerEntry:
-    """A line of the ledger."""
+def _entry(entry: dict[str, Any]) -> PaidQuestion:
+    """A question that was paid for."""
     sensitivity, resolution = entry["sensitivity"], entry["resolution"]
     if any(type(number) is not int or not 0 < number < 2**63 for number in (sensitivity, resolution)):
-        raise InputError("an entry of its ledger has no whole sensitivity, or resolution, above 0.")
+        raise InputError("a paid question has no whole sensitivity, or resolution, above 0.")
     epsilon, scale, delta = _fraction(entry["epsilon"]), _fraction(entry["scale"]), entry["delta"]
     if not DELTA.fullmatch(delta):
         raise InputError(f"{str(delta)[:40]!r} is not a chance such as 10^-47.")
-    return LedgerEntry(str(entry["kind"]), str(entry["name"]), sensitivity, epsilon, scale, resolution, delta)
+    return PaidQuestion(str(entry["kind"]), str(entry["name"]), sensitivity, epsilon, scale, resolution, delta)
 
 
 def _fraction(text: str) -> Fraction:

@@ -85,7 +85,7 @@ def report(release: PublishedMap) -> str:
         is_large=epsilon >= LARGE_EPSILON,
         delta=delta(provenance),
         rows=budget(provenance),
-        measurements=len(provenance.ledger),
+        measurements=len(provenance.paid),
         tried=TRIED,
         accuracy=accuracy,
         bars=bars,

@@ -1,8 +1,11 @@
 """What may be asked of the data: the closed list of questions that have a proof.
 
 One module holds one kind of statistic: the aggregate it is made of (how it adds up over trips), its sensitivity and the
-proof. To add one, write such a module, add its class to the list below, a case to `tests/statistics` (the sensitivity
-is never exceeded, and is reached) and one to `dqam.audit`.
+proof. To add one, write such a module, and add its class to one of the three sets below, a test that its sensitivity is
+never exceeded and is reached to `tests/statistics`, and a case each to `dqam.audit.cases` and `dqam.audit.neighbours`.
+
+An aggregate sees the cells that trips pass, not their times or ids (`dqam.statistics.aggregate.Part`). A statistic
+reaches a release only through a mechanism that asks for it.
 """
 
 from dqam.statistics.buckets import L1Buckets

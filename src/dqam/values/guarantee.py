@@ -58,7 +58,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class LedgerEntry:
+class PaidQuestion:
     """One question that was asked of the data.
 
     kind         "measure", "select" or "partition"
