@@ -2,8 +2,8 @@
 
 A mechanism has its parameters in the constructor and asks a curator in the call, `synthesize(curator, queries, budget)`
 (see `dqam.mechanisms.mechanism`). It never sees a trip. The other modules are steps that several mechanisms share
-(`size`, `spreading`, `rounds`) or parts of one (`flux_fit`, `flux_uncertainty`, `quadtree` of DQAM). Only flux tells how
-far its answers may be off.
+(`size`, `spreading`, `rounds`) or parts of one (`flux_fit`, `flux_uncertainty`, `quadtree` of DQAM). Only flux tells
+how far its answers may be off.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 `read` returns a `Source`, which yields batches of whole trips each time it is iterated, in little memory.
 
 There are two questions about a source. How it is stored: a `Table` gives Arrow batches of a CSV file (`csv_table`), of
-Parquet files (`parquet_table`) or of data frames (`frames`). How trips lie in its rows: a point in each row (`points`), a
-whole line (`rows`) or a polyline in JSON (`porto`). To add a file format, write a `Table`, have `reading.open_path`
+Parquet files (`parquet_table`) or of data frames (`frames`). How trips lie in its rows: a point in each row (`points`),
+a whole line (`rows`) or a polyline in JSON (`porto`). To add a file format, write a `Table`, have `reading.open_path`
 recognise it, and add it to `dqam.audit.formats`; with columns named as in `columns`, all else follows.
 """
 
