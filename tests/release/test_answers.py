@@ -27,6 +27,13 @@ def test_a_difference_has_an_interval_that_holds_both_extremes() -> None:
     assert one - 20 == Answer(100.0, 80.0, 120.0, grown=True)
     assert 200 - one == Answer(80.0, 60.0, 100.0, grown=True)
     assert math.isnan((one - Answer(1.0, math.nan, math.nan)).low)
+    third = Answer(1 / 3, 1 / 3, 1 / 3) - np.float64(1.0)
+    assert third.low == third.value == third.high
+    for wrong in ("20", None, [1.0]):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            one - wrong  # type: ignore[operator]
+        with pytest.raises(TypeError, match="unsupported operand"):
+            wrong - one  # type: ignore[operator]
 
 
 def test_what_was_done_to_a_rectangle_is_in_the_answer() -> None:
@@ -56,6 +63,7 @@ def test_no_rectangles_have_no_answers() -> None:
         found = seeded().counts(nothing)
         assert len(found) == 0
         assert found.to_frame().empty
+        assert repr(found) == "<Answers to 0 rectangles>"
 
 
 def test_a_table_of_answers() -> None:
@@ -67,3 +75,21 @@ def test_a_table_of_answers() -> None:
     for i, row in enumerate(table.itertuples()):
         assert Answer(row.trips, row.low, row.high, row.grown, row.cut) == found[i]
     assert repr(found).startswith(f"<Answers to 2 rectangles: {found[0]}, {found[1]}")
+    assert repr(release.counts([HERE])) == f"<Answers to 1 rectangle: {found[0]}>"
+    assert list(found) == [found[0], found[1]]
+    assert found[np.int64(1)] == found[-1]  # type: ignore[index]
+    with pytest.raises(TypeError, match="slice"):
+        found[:1]  # type: ignore[index]
+
+
+def test_wrong_parameters_are_named() -> None:
+    release = seeded()
+    for wrong in (0, 90, "most", None, math.nan):
+        with pytest.raises(InputError, match="confidence must be a number between 0 and 1"):
+            release.count(HERE, confidence=wrong)  # type: ignore[arg-type]
+    for number in (0, -1, 2.5, "many"):
+        with pytest.raises(InputError, match="blocks must be a whole number"):
+            release.cells(number)  # type: ignore[arg-type]
+    for rectangles in (HERE, "place", 5, None, [HERE[:3]], [[HERE]], [("a", "b", "c", "d")]):
+        with pytest.raises(InputError, match="rows of four numbers"):
+            release.counts(rectangles)  # type: ignore[arg-type]

@@ -86,9 +86,26 @@ class Snapped:
         return ", ".join(words)
 
 
+def as_rectangles(rectangles: object) -> Floats:
+    """Rows of west, south, east and north, float64[m, 4]; an `InputError` if they are anything else.
+
+    >>> as_rectangles([(0, 0, 2, 1)]).tolist(), as_rectangles([]).shape
+    ([[0.0, 0.0, 2.0, 1.0]], (0, 4))
+    """
+    try:
+        sides = np.asarray(rectangles, np.float64)
+    except (TypeError, ValueError):
+        sides = np.zeros(())
+    if sides.ndim == 1 and not sides.size:
+        return np.zeros((0, 4))
+    if sides.ndim != 2 or sides.shape[1] != 4:
+        raise InputError("Rectangles must be rows of four numbers (west, south, east, north), such as [(0, 0, 2, 1)].")
+    return sides
+
+
 def snap(bounds: ArrayLike, grid: Grid, crs: str | None = None, name: str = "Rectangle") -> Snapped:
     """Turn rectangles (west, south, east, north) in `crs`, by default that of the grid, into rectangles of cells."""
-    bounds = np.asarray(bounds, np.float64).reshape(-1, 4)
+    bounds = as_rectangles(bounds)
     west, south, east, north = bounds.T
     _refuse(bounds, ~np.isfinite(bounds.sum(axis=1)), name, "has a side that is not a number; give four numbers")
     _refuse(bounds, (west > east) | (south > north), name, "is upside down; give west <= east and south <= north")

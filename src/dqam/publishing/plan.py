@@ -80,10 +80,12 @@ class Plan:
             cells = random_rectangles(grid, QUERIES, np.random.default_rng(0))
             in_words = f"{QUERIES:,} random rectangles, all equally likely"
         else:
-            cells = (queries if isinstance(queries, Snapped) else snap(np.asarray(queries), grid)).cells
+            cells = (queries if isinstance(queries, Snapped) else snap(queries, grid)).cells
             if not len(cells):
                 raise InputError("queries must hold at least one rectangle; got none.")
             in_words = f"{len(cells):,} rectangles chosen by the publisher"
+        if not isinstance(gap, Gap | str | None):
+            raise InputError(f"gap must be a text such as '120s' or '500m'; got {gap!r:.60}.")
         silence = Gap.parse(gap) if isinstance(gap, str) else gap
         return cls(grid, parse_epsilon(epsilon), made, whose, cells, in_words, silence, title)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,13 +48,15 @@ class Answer:
 
     def __sub__(self, other: Answer | float) -> Answer:
         """The difference, with an interval that holds both extremes: it is wider than one of the same confidence."""
-        if not isinstance(other, Answer):
+        if isinstance(other, Real):
             other = Answer(float(other), float(other), float(other))
-        low, high = round(self.low - other.high, 9), round(self.high - other.low, 9)
+        if not isinstance(other, Answer):
+            return NotImplemented
+        low, high = self.low - other.high, self.high - other.low
         return Answer(self.value - other.value, low, high, self.grown or other.grown, self.cut or other.cut)
 
     def __rsub__(self, other: float) -> Answer:
-        return Answer(float(other), float(other), float(other)) - self
+        return Answer(float(other), float(other), float(other)) - self if isinstance(other, Real) else NotImplemented
 
     def __format__(self, spec: str) -> str:
         """The value as a number in the form `spec`; without one, the same as `str`."""
@@ -78,12 +82,14 @@ class Answers:
         return len(self.value)
 
     def __getitem__(self, i: int) -> Answer:
+        i = operator.index(i)
         flags = bool(self.rectangles.grown[i]), bool(self.rectangles.cut[i])
         return Answer(float(self.value[i]), float(self.low[i]), float(self.high[i]), *flags)
 
     def __repr__(self) -> str:
         shown = ", ".join(str(self[i]) for i in range(min(3, len(self))))
-        return f"<Answers to {len(self):,} rectangles: {shown}{', ...' if len(self) > 3 else ''}>"
+        asked = f"{len(self):,} rectangle{'' if len(self) == 1 else 's'}"
+        return f"<Answers to {asked}{': ' if len(self) else ''}{shown}{', ...' if len(self) > 3 else ''}>"
 
     def to_frame(self) -> pandas.DataFrame:
         """A table with a row for each rectangle: its sides as asked, trips, low, high, and whether it was grown or

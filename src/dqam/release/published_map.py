@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dqam.errors import InputError
-from dqam.geometry.arrays import Floats
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
-from dqam.geometry.rectangles import Snapped, snap
+from dqam.geometry.rectangles import Snapped, as_rectangles, snap
 from dqam.release.answers import Answer, Answers
 from dqam.release.provenance import Provenance
 from dqam.values.uncertainty import Uncertainty
@@ -59,8 +58,7 @@ class PublishedMap:
         says so (`grown`, `cut`).
         """
         rest = [side for side in (south, east, north) if side is not None]
-        sides: Any = (west, *rest) if rest else west
-        return self.counts([sides], crs=crs, confidence=confidence)[0]
+        return self.counts(as_rectangles([(west, *rest) if rest else west]), crs=crs, confidence=confidence)[0]
 
     def counts(
         self,
@@ -74,9 +72,9 @@ class PublishedMap:
         For the areas of a GeoDataFrame: `release.counts(areas.bounds.to_numpy(), crs=areas.crs.to_string())`.
         """
         if not isinstance(rectangles, Snapped):
-            rectangles = snap(_sides(rectangles), self.grid, crs)
-        if not 0 < confidence < 1:
-            raise InputError(f"confidence must be between 0 and 1, such as 0.9; got {confidence}.")
+            rectangles = snap(rectangles, self.grid, crs)
+        if not isinstance(confidence, Real) or not 0 < confidence < 1:
+            raise InputError(f"confidence must be a number between 0 and 1, such as 0.9; got {confidence!r:.60}.")
         cells = rectangles.cells
         value = np.clip(self.histogram.answers(cells), 0, max(float(self.histogram.total), 0.0))
         low, high = np.full((2, len(value)), np.nan)
@@ -89,6 +87,8 @@ class PublishedMap:
 
         From west to east, row by row from the south.
         """
+        if blocks is not None and not (isinstance(blocks, Integral) and blocks >= 1):
+            raise InputError(f"blocks must be a whole number of at least 1; got {blocks!r:.60}.")
         lattice = Lattice.even(self.grid, max(self.grid.shape) if blocks is None else blocks)
         if lattice.cells > MOST_BLOCKS:
             raise InputError(
@@ -108,16 +108,3 @@ class PublishedMap:
         ):
             return "Trips were only counted and are spread evenly: there were too few, for this epsilon, to see where."
         return ""
-
-
-def _sides(rectangles: Any) -> Floats:
-    """Four numbers for each rectangle, or an `InputError`."""
-    try:
-        sides = np.asarray(rectangles, np.float64)
-    except (TypeError, ValueError):
-        sides = np.zeros((1, 0))
-    if not sides.size and sides.ndim == 1:
-        return np.zeros((0, 4))
-    if sides.ndim != 2 or sides.shape[1] != 4:
-        raise InputError("Rectangles are rows of four numbers: west, south, east, north.")
-    return sides
