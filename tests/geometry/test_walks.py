@@ -180,6 +180,9 @@ def test_bounds_that_miss_the_data_say_roughly_where_it_is() -> None:
     with pytest.raises(InputError, match=r"None of the 2 points of t.csv .*around longitude 20, latitude 10") as caught:
         list(lay([Trips.from_lists([[(20.1234, 10.1234), (20.2, 10.2)]])], GRID, name="t.csv"))
     assert "1234" not in str(caught.value)
+    metres = Trips.from_lists([[(512_345.0, 1_234.0)]], "EPSG:32629")
+    with pytest.raises(InputError, match=r"around x 500,000, y 0 \(EPSG:32629\)"):
+        list(lay([metres], Grid((480_000, 4_280_000, 500_000, 4_300_000), 4, 4, "EPSG:32629"), name="t.csv"))
 
 
 def test_points_on_the_outer_border_belong_to_the_grid_whatever_its_size() -> None:

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
-from numpy.typing import NDArray
 
 from dqam.audit.estimate import repeat
 from dqam.audit.exact import exact_vector
 from dqam.audit.pairs import GRID, Pair, walks_of
-from dqam.geometry.arrays import Floats, Integers
+from dqam.geometry.arrays import Floats, Integers, Numbers
 from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Walks
@@ -152,7 +151,7 @@ class CuratorSampler:
 
     def draw(
         self, pair: Pair, side: int, runs: int, rng: np.random.Generator, step: Callable[[int], None]
-    ) -> list[Any] | dict[str, NDArray[Any]]:
+    ) -> list[Any] | dict[str, Numbers]:
         """See `Sampler.draw`."""
         aggregates = self._exact(pair[0], rng), self._exact(pair[1], rng)
 

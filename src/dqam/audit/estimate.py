@@ -20,12 +20,11 @@ from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from dqam.audit.pairs import ADVERSARIAL_PAIRS, Pair, Pairs
 from dqam.errors import InputError
-from dqam.geometry.arrays import Floats, Integers
+from dqam.geometry.arrays import Floats, Integers, Numbers
 from dqam.geometry.regions import Partition
 from dqam.geometry.trips import Trips
 
@@ -42,7 +41,7 @@ class Sampler(Protocol):
 
     def draw(
         self, pair: Pair, side: int, runs: int, rng: np.random.Generator, step: Callable[[int], None]
-    ) -> list[Any] | dict[str, NDArray[Any]]:
+    ) -> list[Any] | dict[str, Numbers]:
         """Outcomes on `pair[side]`: a list, or arrays with one row per run. Calls `step` with the runs done."""
 
 

@@ -13,9 +13,8 @@ from functools import cache
 import numpy as np
 
 from dqam.cities.journeys import journeys
-from dqam.cities.paths import Indices
 from dqam.cities.roads import RoadNetwork
-from dqam.geometry.arrays import Floats, Integers, Mask
+from dqam.geometry.arrays import Floats, Integers, Integers32, Mask
 from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips
 
@@ -59,7 +58,7 @@ def city_trips(n: int, seed: int, *, interval: float = 15.0, threads: int | None
     network = made_up_city()
     shares = np.cumsum(CENTRES[:, 4])
 
-    def draw(rng: np.random.Generator, size: int) -> tuple[Indices, Indices]:
+    def draw(rng: np.random.Generator, size: int) -> tuple[Integers32, Integers32]:
         centre = np.searchsorted(shares, rng.random((2, size)), side="right")
         anywhere = centre == len(CENTRES)
         x0, y0, _, spread, _ = CENTRES[np.where(anywhere, 0, centre)].transpose(2, 0, 1)

@@ -14,10 +14,10 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from dqam.cities.paths import Indices, find_routes, place_points
+from dqam.cities.paths import find_routes, place_points
 from dqam.cities.roads import METRES_PER_DEGREE, RoadNetwork
 from dqam.errors import InputError
-from dqam.geometry.arrays import Floats, Integers
+from dqam.geometry.arrays import Floats, Integers, Integers32
 from dqam.geometry.trips import Trips
 from dqam.runtime.threads import cores
 
@@ -34,7 +34,7 @@ WEEKDAY = (6, 3, 2, 2, 4, 12, 34, 72, 88, 60, 46, 46, 50, 50, 50, 58, 74, 92, 84
 WEEKEND = (16, 12, 8, 6, 4, 6, 10, 16, 26, 40, 52, 58, 58, 54, 52, 52, 52, 52, 50, 44, 36, 30, 26, 22)
 HOURS = np.array(WEEKDAY * 5 + WEEKEND * 2, dtype=np.float64)
 
-Draw = Callable[[np.random.Generator, int], tuple[Indices, Indices]]
+Draw = Callable[[np.random.Generator, int], tuple[Integers32, Integers32]]
 
 
 def journeys(
@@ -104,8 +104,8 @@ def _departures(rng: np.random.Generator, size: int) -> Integers:
 def _drive(
     pool: ThreadPoolExecutor,
     network: RoadNetwork,
-    origins: Indices,
-    destinations: Indices,
+    origins: Integers32,
+    destinations: Integers32,
     departures: Integers,
     interval: float,
     units: int,
@@ -117,7 +117,7 @@ def _drive(
     cuts = np.unique(np.append(changes[:: max(1, len(changes) // CHUNKS)], len(order)))
     chunks = [order[start:stop] for start, stop in pairwise(cuts)]
 
-    def route(chunk: Integers) -> tuple[Floats, Integers, Indices]:
+    def route(chunk: Integers) -> tuple[Floats, Integers, Integers32]:
         return find_routes(
             network.starts, network.tails, network.heads, network.seconds, origins[chunk], destinations[chunk]
         )
@@ -129,7 +129,7 @@ def _drive(
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     lon, lat, time = np.empty(offsets[-1]), np.empty(offsets[-1]), np.empty(offsets[-1], np.int64)
 
-    def place(chunk: Integers, route: tuple[Floats, Integers, Indices]) -> None:
+    def place(chunk: Integers, route: tuple[Floats, Integers, Integers32]) -> None:
         place_points(
             network.seconds,
             network.shape_starts,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from dqam.cities.journeys import journeys
-from dqam.cities.paths import Indices
 from dqam.cities.roads import RoadNetwork
 from dqam.errors import InputError
+from dqam.geometry.arrays import Integers32
 from dqam.geometry.grid import Bounds, Grid
 from dqam.geometry.trips import Trips
 
@@ -36,7 +36,7 @@ def uniform_trips(
             f"{network.lon.max():.6g} {network.lat.max():.6g} (west south east north)."
         )
 
-    def draw(rng: np.random.Generator, size: int) -> tuple[Indices, Indices]:
+    def draw(rng: np.random.Generator, size: int) -> tuple[Integers32, Integers32]:
         points = rng.random((2, 2, size))
         lon, lat = west + (east - west) * points[0], south + (north - south) * points[1]
         origins, destinations = network.nearest(lon, lat)

@@ -13,15 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from dqam.geometry.arrays import Floats, Integers, Mask
-
-Indices = NDArray[np.int32]
+from dqam.geometry.arrays import Floats, Integers, Integers32, Mask
 
 
 @njit(nogil=True, cache=True)
-def _push(keys: Floats, items: Indices, size: int, key: float, item: int) -> None:
+def _push(keys: Floats, items: Integers32, size: int, key: float, item: int) -> None:
     """Add an item to a binary heap of `size` items."""
     hole = size
     while hole > 0:
@@ -34,7 +31,7 @@ def _push(keys: Floats, items: Indices, size: int, key: float, item: int) -> Non
 
 
 @njit(nogil=True, cache=True)
-def _drop_first(keys: Floats, items: Indices, size: int) -> None:
+def _drop_first(keys: Floats, items: Integers32, size: int) -> None:
     """Remove the smallest item from a binary heap of `size` items."""
     last = size - 1
     key, item = keys[last], items[last]
@@ -55,15 +52,15 @@ def _drop_first(keys: Floats, items: Indices, size: int) -> None:
 @njit(nogil=True, cache=True)
 def grow_tree(
     starts: Integers,
-    heads: Indices,
+    heads: Integers32,
     seconds: Floats,
     origin: int,
     wanted: Mask,
     pending: int,
     reached: Floats,
-    through: Indices,
+    through: Integers32,
     keys: Floats,
-    items: Indices,
+    items: Integers32,
 ) -> None:
     """Grow Dijkstra's tree from `origin`: fill reached[v], in seconds, and through[v], the link that leads to v.
 
@@ -95,8 +92,13 @@ def grow_tree(
 
 @njit(nogil=True, cache=True)
 def find_routes(
-    starts: Integers, tails: Indices, heads: Indices, seconds: Floats, origins: Indices, destinations: Indices
-) -> tuple[Floats, Integers, Indices]:
+    starts: Integers,
+    tails: Integers32,
+    heads: Integers32,
+    seconds: Floats,
+    origins: Integers32,
+    destinations: Integers32,
+) -> tuple[Floats, Integers, Integers32]:
     """The fastest routes of trips that are sorted by origin; trips with the same origin share one tree.
 
     Returns durations, float64[trips] in seconds, offsets, int64[trips + 1], and links: route j takes the links
@@ -152,7 +154,7 @@ def place_points(
     shape_share: Floats,
     durations: Floats,
     route_offsets: Integers,
-    route_links: Indices,
+    route_links: Integers32,
     trips: Integers,
     interval: float,
     units: int,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from dqam.cities.journeys import journeys
-from dqam.cities.paths import Indices
 from dqam.cities.roads import METRES_PER_DEGREE, RoadNetwork
 from dqam.errors import InputError
+from dqam.geometry.arrays import Integers32
 from dqam.geometry.grid import DEGREES, transform
 from dqam.geometry.trips import Trips
 
@@ -48,7 +48,7 @@ def porto_like_trips(
     wide = jitter / METRES_PER_DEGREE / np.cos(np.radians(lat.mean()))
     high = jitter / METRES_PER_DEGREE
 
-    def draw(rng: np.random.Generator, size: int) -> tuple[Indices, Indices]:
+    def draw(rng: np.random.Generator, size: int) -> tuple[Integers32, Integers32]:
         trip = rng.integers(0, lon.shape[1], size)
         moves = rng.standard_normal((2, 2, size))
         origins, destinations = network.nearest(lon[:, trip] + wide * moves[0], lat[:, trip] + high * moves[1])

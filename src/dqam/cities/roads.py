@@ -18,9 +18,8 @@ import shapely
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from dqam.cities.paths import Indices
 from dqam.errors import InputError
-from dqam.geometry.arrays import Floats, Integers
+from dqam.geometry.arrays import Floats, Integers, Integers32
 from dqam.geometry.grid import Bounds
 
 METRES_PER_DEGREE = 111_195.0  # of latitude, on a sphere of 6,371 km; good to 0.5 % anywhere
@@ -61,7 +60,7 @@ class RoadNetwork:
     lon: Floats
     lat: Floats
     starts: Integers
-    heads: Indices
+    heads: Integers32
     seconds: Floats
     shape_starts: Integers
     shape_lon: Floats
@@ -72,8 +71,8 @@ class RoadNetwork:
         cls,
         lon: Floats,
         lat: Floats,
-        tails: Indices,
-        heads: Indices,
+        tails: Integers32,
+        heads: Integers32,
         seconds: Floats,
         shape: tuple[Integers, Floats, Floats] | None = None,
     ) -> RoadNetwork:
@@ -202,7 +201,7 @@ class RoadNetwork:
         return len(self.heads)
 
     @cached_property
-    def tails(self) -> Indices:
+    def tails(self) -> Integers32:
         """int32[links], the node where each link begins."""
         return np.repeat(np.arange(self.nodes, dtype=np.int32), np.diff(self.starts))
 
@@ -224,17 +223,17 @@ class RoadNetwork:
     def _tree(self) -> shapely.STRtree:
         return shapely.STRtree(shapely.points(self.lon * self._narrowing, self.lat))
 
-    def nearest(self, lon: Floats, lat: Floats) -> Indices:
+    def nearest(self, lon: Floats, lat: Floats) -> Integers32:
         """The node nearest to each point on the ground, in the shape of `lon` and `lat` (degrees)."""
         points = shapely.points(lon.ravel() * self._narrowing, lat.ravel())
         return self._tree.nearest(points).astype(np.int32).reshape(lon.shape)
 
-    def metres_to(self, node: Indices, lon: Floats, lat: Floats) -> Floats:
+    def metres_to(self, node: Integers32, lon: Floats, lat: Floats) -> Floats:
         """The distance of each point from the given node, in metres."""
         return METRES_PER_DEGREE * np.hypot((self.lon[node] - lon) * self._narrowing, self.lat[node] - lat)
 
 
-def _row_starts(tails: Indices, nodes: int) -> Integers:
+def _row_starts(tails: Integers32, nodes: int) -> Integers:
     return np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=nodes))]).astype(np.int64)
 
 

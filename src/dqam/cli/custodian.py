@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from rich.table import Table
@@ -31,6 +31,7 @@ from dqam.values.guarantee import parse_epsilon, spell
 
 if TYPE_CHECKING:
     from dqam.geometry.walks import Gap
+    from dqam.privacy.ledger import Ledger
     from dqam.publishing.plan import Plan
     from dqam.release.release import Release
     from dqam.sources import Source
@@ -341,7 +342,7 @@ def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
 @click.argument("epsilon")
 @click.option("--sure", is_flag=True, help="Raise the total without asking for confirmation.")
 @click.pass_obj
-def total(book: Any, name: str, epsilon: str, sure: bool) -> None:
+def total(book: Ledger, name: str, epsilon: str, sure: bool) -> None:
     """Set the total epsilon of the data set NAME. The change stays on record; a higher total must be confirmed."""
     (account,) = book.history(name)
     new = parse_epsilon(epsilon)
@@ -364,7 +365,7 @@ def total(book: Any, name: str, epsilon: str, sure: bool) -> None:
 @click.argument("epsilon")
 @click.option("--unit", type=click.Choice(["trip", "person"]), default="trip", show_default=True)
 @click.pass_obj
-def register(book: Any, name: str, epsilon: str, unit: str) -> None:
+def register(book: Ledger, name: str, epsilon: str, unit: str) -> None:
     """Give a new data set NAME a budget before anything is published of it.
 
     \b

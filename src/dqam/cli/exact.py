@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -26,6 +26,7 @@ from dqam.cli.terminal import (
     words,
 )
 from dqam.errors import InputError
+from dqam.geometry.arrays import Numbers
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import HEADER, Snapped, random_rectangles, snap
 from dqam.runtime.files import replacing
@@ -185,7 +186,7 @@ def count(
     say_notes(source)
 
 
-def save_counts(path: Path, rectangles: Snapped, counts: np.ndarray[Any, Any]) -> None:
+def save_counts(path: Path, rectangles: Snapped, counts: Numbers) -> None:
     """A CSV file, one row a rectangle: as it was asked, its exact count, and whether it was grown or cut for that."""
     with replacing(path) as temporary, temporary.open("w", newline="") as file:
         writer = csv.writer(file)

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Numbers
 from dqam.geometry.grid import Grid, is_degrees
 from dqam.runtime.files import replacing
 
 SHADES = " ░▒▓█"
 
 
-def sketch(counts: NDArray[Any], grid: Grid, width: int = 64) -> str:
+def sketch(counts: Numbers, grid: Grid, width: int = 64) -> str:
     """`counts` (rows x columns) as lines of text, north at the top, shaded by the logarithm.
 
     >>> print(sketch(np.array([[0, 100], [1, 10]]), Grid((0, 0, 1, 1), 2, 2), width=2))
@@ -35,7 +35,7 @@ def sketch(counts: NDArray[Any], grid: Grid, width: int = 64) -> str:
     return "\n".join("".join(SHADES[s] for s in line) for line in shade[::-1])
 
 
-def draw(panels: Mapping[str, NDArray[Any]], grid: Grid, path: str | os.PathLike[str], note: str, unit: str) -> None:
+def draw(panels: Mapping[str, Numbers], grid: Grid, path: str | os.PathLike[str], note: str, unit: str) -> None:
     """Save counts (rows x columns), each under its title, as an image (PNG, SVG or PDF by the ending of `path`).
 
     All are shaded by the logarithm, on one scale.

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
-from dqam.geometry.arrays import Integers, Mask
+from dqam.geometry.arrays import Integers, Integers32, Mask
 from dqam.geometry.ids import LONGEST_ID
 from dqam.geometry.trips import Trips, offsets_of
 from dqam.privacy.contribution import ContributionBound, unknown_person
@@ -88,7 +87,7 @@ def _by_part(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(which, pa.int32()), pa.array(points, pa.binary())], ["part", "points"])
 
 
-def _order(part: NDArray[np.int32]) -> Integers:
+def _order(part: Integers32) -> Integers:
     """The rows by part, in the order they have there; 16 bits are sorted much faster."""
     return np.argsort(part.astype(np.uint16) if part.max(initial=0) < 1 << 16 else part, kind="stable")
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from dqam import cities
 from dqam.errors import InputError
 from dqam.experiments.stamps import code_stamp, stamp_of
+from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Bounds
 from dqam.geometry.trips import Trips
 from dqam.sources import read
@@ -145,7 +146,7 @@ def _chosen(trips: Trips, n: int, seed: int) -> Trips:
     return _taken(trips, np.sort(np.random.default_rng(seed).choice(len(trips), n, replace=False)))
 
 
-def _taken(trips: Trips, which: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Trips:
+def _taken(trips: Trips, which: Integers) -> Trips:
     """Trips by their index, with new ids and times; other columns are dropped."""
     lengths = np.diff(trips.offsets)[which]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

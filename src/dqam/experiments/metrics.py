@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from dqam.geometry.arrays import Floats, Integers
+from dqam.geometry.arrays import Floats, Integers, Numbers
 from dqam.geometry.histogram import SpatialHistogram
 
 SMOOTHING = 0.01  # of the mean exact face, added to every face before a divergence is taken
-
-Numbers = NDArray[Any]
 
 
 def mean_error(answers: Numbers, truth: Numbers) -> float:

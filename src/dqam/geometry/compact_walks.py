@@ -12,9 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from dqam.geometry.arrays import Integers
+from dqam.geometry.arrays import Bytes, Integers, Integers32
 from dqam.geometry.grid import Grid
 from dqam.geometry.walks import AnyWalks
 from dqam.runtime.threads import cores, each_span, spans
@@ -36,8 +35,8 @@ class CompactWalks:
     grid: Grid
     trips: Integers
     pieces: Integers
-    starts: NDArray[np.int32]
-    moves: NDArray[np.uint8]
+    starts: Integers32
+    moves: Bytes
 
     @classmethod
     def of(cls, walks: AnyWalks) -> CompactWalks:
@@ -59,7 +58,7 @@ class CompactWalks:
         return self.pieces[self.trips]
 
     @cached_property
-    def cells(self) -> NDArray[np.int32]:
+    def cells(self) -> Integers32:
         """int32[visits]: row * columns + column of each visit, piece after piece."""
         cells = np.empty(self.pieces[-1], np.int32)
         arrays = self.pieces, self.starts, self.moves

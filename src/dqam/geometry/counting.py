@@ -15,10 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
-from dqam.geometry.arrays import Integers, Mask
+from dqam.geometry.arrays import Integers, Integers32, Mask
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import check_rectangles
 from dqam.geometry.walks import AnyWalks
@@ -33,9 +32,9 @@ class _Sides(NamedTuple):
     """The sides of rectangles that trips can cross, ordered by grid line, vertical lines before horizontal ones."""
 
     first: Integers  # where the sides of each line begin; one more than there are lines
-    low: NDArray[np.int32]  # the stretch of the line, [low, high)
-    high: NDArray[np.int32]
-    rectangle: NDArray[np.int32]
+    low: Integers32  # the stretch of the line, [low, high)
+    high: Integers32
+    rectangle: Integers32
 
 
 def count_distinct(

@@ -14,20 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
-from dqam.geometry.arrays import Floats, Integers
+from dqam.geometry.arrays import Floats, Integers, Numbers
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import check_rectangles
 
 if TYPE_CHECKING:
     from dqam.geometry.walks import Walks
-
-Counts = NDArray[Any]  # int64 if counted, float64 if estimated
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +37,9 @@ class SpatialHistogram:
     """
 
     grid: Grid
-    faces: Counts
-    vertical: Counts
-    horizontal: Counts
+    faces: Numbers
+    vertical: Numbers
+    horizontal: Numbers
 
     def __post_init__(self) -> None:
         rows, columns = self.grid.shape
@@ -73,7 +70,7 @@ class SpatialHistogram:
         return cls(grid, (ends + _edges_around(vertical, horizontal)) // 2, vertical, horizontal)
 
     @classmethod
-    def from_flux(cls, grid: Grid, endpoints: Counts, vertical: Counts, horizontal: Counts) -> SpatialHistogram:
+    def from_flux(cls, grid: Grid, endpoints: Numbers, vertical: Numbers, horizontal: Numbers) -> SpatialHistogram:
         """The histogram with the given endpoints (see `endpoints`) and edges."""
         return cls(grid, endpoints + _edges_around(vertical, horizontal) / 2, vertical, horizontal)
 
@@ -88,7 +85,7 @@ class SpatialHistogram:
         return self.faces.sum() - self.vertical.sum() - self.horizontal.sum()
 
     @cached_property
-    def _table(self) -> Counts:
+    def _table(self) -> Numbers:
         """Sums of faces minus edges over [0, i) x [0, j) of the common layout."""
         rows, columns = self.grid.shape
         kind = np.result_type(self.faces, self.vertical, self.horizontal, np.int64)  # small types would overflow
@@ -100,7 +97,7 @@ class SpatialHistogram:
         np.cumsum(table, axis=1, out=table)
         return table
 
-    def answers(self, rectangles: Integers) -> Counts:
+    def answers(self, rectangles: Integers) -> Numbers:
         """q(R) for each rectangle of cells, given as grid lines (west, south, east, north), in O(1) each."""
         west, south, east, north = check_rectangles(rectangles, self.grid).T
         table, width = self._table.ravel(), 2 * self.grid.columns
@@ -138,7 +135,7 @@ class SpatialHistogram:
         return least >= -tolerance
 
 
-def _edges_around(vertical: Counts, horizontal: Counts) -> Counts:
+def _edges_around(vertical: Numbers, horizontal: Numbers) -> Numbers:
     """The sum of the edges of each cell: [rows, columns]."""
     around = np.zeros((vertical.shape[0], horizontal.shape[1]), np.result_type(vertical, horizontal))
     around[:, :-1] += vertical

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dqam.errors import InputError
-from dqam.geometry.arrays import Integers
+from dqam.geometry.arrays import Integers, Integers32
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Partition:
         return cls(rows, columns, np.array([[0, 0, columns, rows]], np.int64))
 
     @cached_property
-    def labels(self) -> NDArray[np.int32]:
+    def labels(self) -> Integers32:
         """int32[rows, columns]: the region of each cell."""
         labels = np.full((self.rows, self.columns), -1, np.int32)
         for i, (west, south, east, north) in enumerate(self.regions.tolist()):

@@ -17,10 +17,9 @@ from typing import Any, Protocol
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
-from dqam.geometry.arrays import Floats, Integers, Mask
+from dqam.geometry.arrays import Floats, Integers, Integers32, Mask
 from dqam.geometry.grid import Grid, is_degrees, parse_crs, transform
 from dqam.geometry.tracing import COUNT, FILL, TALLY, EdgeTally, trace
 from dqam.geometry.trips import Trips
@@ -100,7 +99,7 @@ class AnyWalks(Protocol):
         """int64[pieces + 1]: where each piece begins in `cells`."""
 
     @property
-    def cells(self) -> NDArray[np.int32]:
+    def cells(self) -> Integers32:
         """int32[visits]: row * columns + column of each visit, piece after piece."""
 
 
@@ -147,7 +146,7 @@ class Walks:
         return self._counted[1]
 
     @property
-    def cells(self) -> NDArray[np.int32]:
+    def cells(self) -> Integers32:
         """int32[visits]: row * columns + column of each visit, piece after piece."""
         return self._walked[0]
 
@@ -173,7 +172,7 @@ class Walks:
         return visits, pieces, inside
 
     @cached_property
-    def _walked(self) -> tuple[NDArray[np.int32], Integers]:
+    def _walked(self) -> tuple[Integers32, Integers]:
         visits, trips = self.visits, self.trips
         cells, pieces = np.empty(visits[-1], np.int32), np.empty(trips[-1] + 1, np.int64)
         pieces[-1] = visits[-1]
@@ -238,11 +237,11 @@ def _refuse_swapped(trips: Trips, grid: Grid, name: str) -> None:
 
 
 def _roughly(trips: Trips) -> str:
-    """The median of the points, rounded so coarsely that it does not reveal a trip."""
+    """The median of the points, rounded to whole degrees or to 100,000 units of the CRS, which tells no place."""
     x, y = np.median(trips.x), np.median(trips.y)
     if is_degrees(trips.crs):
         return f"around longitude {x:.0f}, latitude {y:.0f}"
-    return f"around x {x:.2g}, y {y:.2g} ({trips.crs})"
+    return f"around x {round(x, -5):,.0f}, y {round(y, -5):,.0f} ({trips.crs})"
 
 
 def _silences(trips: Trips, gap: Gap) -> Mask:

@@ -69,6 +69,9 @@ class Aggregates:
         self._totals: list[tuple[Aggregate, Integers]] = []
         self.scans = 0
 
+    def __repr__(self) -> str:
+        return f"<Aggregates by {type(self.engine).__name__} on {self.grid}, {len(self._totals)} totals>"
+
     @classmethod
     def of(cls, walks: AnyWalks, kept: Mask | None = None, unit: Unit | None = None) -> Aggregates:
         """Of walks in memory."""

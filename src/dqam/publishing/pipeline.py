@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from numpy.typing import ArrayLike
@@ -38,7 +37,7 @@ from dqam.publishing.plan import TITLE, Plan
 from dqam.release.release import Release
 from dqam.runtime import stopping
 from dqam.runtime.progress import Progress, bar, quiet, watching
-from dqam.sources import Source, read
+from dqam.sources import Readable, Source, read
 from dqam.statistics import MOST_TRIPS, TripCount
 from dqam.values.guarantee import Number
 
@@ -47,7 +46,7 @@ ENGINES = ("local", "duckdb", "spark")
 
 
 def publish(
-    trips: Any,
+    trips: Readable | Source,
     grid: Grid | Sequence[float],
     epsilon: Number,
     *,
@@ -132,7 +131,7 @@ def publish(
 
 def carry_out(
     plan: Plan,
-    trips: Any,
+    trips: Readable | Source,
     name: str,
     ledger: Ledger,
     total: Number | None = None,
@@ -183,7 +182,7 @@ def begun(spent: Charge, ledger: Ledger) -> list[str]:
     ]
 
 
-def source_of(trips: Any, engine: str) -> Source:
+def source_of(trips: Readable | Source, engine: str) -> Source:
     """The trips as they are read for publishing: rows that cannot be used are left out."""
     if engine == "spark" and isinstance(trips, str | os.PathLike):
         from dqam.engines.spark_session import frame_of
@@ -195,7 +194,7 @@ def source_of(trips: Any, engine: str) -> Source:
 @contextmanager
 def aggregates_of(
     plan: Plan,
-    trips: Any,
+    trips: Readable | Source,
     bound: ContributionBound,
     engine: str = "local",
     memory: int = MEMORY,
@@ -216,7 +215,7 @@ def aggregates_of(
         from dqam.engines.spark import Spark
 
         with Spark(source, bound, plan.grid, plan.gap, progress=progress, sketch_key=sketch_key) as cluster:
-            yield _scanned(cluster, plan)
+            yield _after_first_scan(cluster, plan)
         return
     if engine == "spark":
         raise InputError(f"{source.name}: Spark reads Parquet files, or takes a data frame of its own.")
@@ -224,7 +223,7 @@ def aggregates_of(
         with Disk(
             source, bound, plan.grid, plan.gap, memory, progress=progress, sketch_key=sketch_key
         ) as sorted_points:
-            yield _scanned(sorted_points, plan)
+            yield _after_first_scan(sorted_points, plan)
         return
     with watching(progress, f"Reading {source.name}", lambda: source.progress):
         whole = source.gathered()
@@ -234,7 +233,7 @@ def aggregates_of(
     yield Aggregates(local)
 
 
-def _scanned(engine: Engine, plan: Plan) -> Aggregates:
+def _after_first_scan(engine: Engine, plan: Plan) -> Aggregates:
     """Aggregates after the first scan."""
     aggregates = Aggregates(engine, [*TripCount().aggregates, *plan.first_scan()])
     if aggregates.value(TripCount())[0] > MOST_TRIPS:
@@ -242,7 +241,7 @@ def _scanned(engine: Engine, plan: Plan) -> Aggregates:
     return aggregates
 
 
-def data_set_name(trips: Any) -> str:
+def data_set_name(trips: object) -> str:
     """A file's name without its endings; other trips have none.
 
     >>> data_set_name("taxis/2024.csv.gz"), data_set_name("s3a://bucket/phones/."), data_set_name("s3a://bucket")

@@ -12,10 +12,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
-from dqam.geometry.arrays import Floats, Integers
+from dqam.geometry.arrays import Bytes, Floats, Integers
 from dqam.geometry.grid import Grid, is_degrees, parse_crs
 from dqam.geometry.lattice import Lattice
 from dqam.release.formatting import TIMES, area, ground
@@ -98,7 +97,7 @@ def draw(release: PublishedMap) -> Picture:
     )
 
 
-def png(indices: NDArray[np.uint8], palette: NDArray[np.uint8]) -> bytes:
+def png(indices: Bytes, palette: Bytes) -> bytes:
     """A PNG of colours of the palette (uint8[n, 3]), the first row at the top.
 
     >>> png(np.zeros((1, 1), np.uint8), np.zeros((1, 3), np.uint8))[1:4]

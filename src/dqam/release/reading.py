@@ -19,6 +19,7 @@ import h5py
 import numpy as np
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Numbers
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
@@ -97,7 +98,7 @@ def _facts(file: h5py.File) -> dict[str, Any]:
     return dict(facts)
 
 
-def _numbers(file: h5py.File, name: str, shape: tuple[int, ...], kind: str = "f8") -> np.ndarray[Any, Any]:
+def _numbers(file: h5py.File, name: str, shape: tuple[int, ...], kind: str = "f8") -> Numbers:
     """The numbers under a name, if they are in this file and of this shape."""
     if not isinstance(file.get(name, getlink=True), h5py.HardLink) or not isinstance(file[name], h5py.Dataset):
         raise InputError(f"it has no {name}.")
@@ -106,7 +107,7 @@ def _numbers(file: h5py.File, name: str, shape: tuple[int, ...], kind: str = "f8
         raise InputError(f"its {name} are in another file.")
     if found.dtype != np.dtype(kind) or found.shape != shape:
         raise InputError(f"its {name} are {found.dtype} of shape {found.shape}, where {kind} of {shape} would fit.")
-    values: np.ndarray[Any, Any] = found[()]
+    values: Numbers = found[()]
     if not (np.abs(values) < LARGEST).all():
         raise InputError(f"its {name} are not all numbers, or too large.")
     return values

@@ -8,7 +8,7 @@ a whole line (`rows`) or a polyline in JSON (`porto`). To add a file format, wri
 recognise it, and add it to `dqam.audit.formats`; with columns named as in `columns`, all else follows.
 """
 
-from dqam.sources.reading import read
+from dqam.sources.reading import Readable, read
 from dqam.sources.source import BATCH, Source, regrouped
 
-__all__ = ["BATCH", "Source", "read", "regrouped"]
+__all__ = ["BATCH", "Readable", "Source", "read", "regrouped"]

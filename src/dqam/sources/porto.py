@@ -17,10 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
-from dqam.geometry.arrays import Floats, Integers, Mask
+from dqam.geometry.arrays import Bytes, Floats, Integers, Mask
 from dqam.geometry.ids import cast_each, ids_of, plain_array
 from dqam.geometry.trips import Trips, offsets_of
 from dqam.runtime.threads import cores
@@ -144,7 +143,7 @@ def _point_times(start: Integers, offsets: Integers, step: int) -> Integers:
 
 
 @njit(nogil=True, cache=True)
-def _skip(data: NDArray[np.uint8], at: int, end: int) -> int:
+def _skip(data: Bytes, at: int, end: int) -> int:
     """The first position from `at` on that is not white space."""
     while at < end and data[at] <= 32 and (data[at] == 32 or data[at] == 9 or data[at] == 10 or data[at] == 13):
         at += 1
@@ -152,7 +151,7 @@ def _skip(data: NDArray[np.uint8], at: int, end: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _digits(data: NDArray[np.uint8], at: int, end: int, value: np.int64) -> tuple[np.int64, int]:
+def _digits(data: Bytes, at: int, end: int, value: np.int64) -> tuple[np.int64, int]:
     """`value` extended by the digits from `at` on, and the position after them."""
     while at < end:
         digit = np.uint64(data[at]) - np.uint64(48)  # wraps around below "0", so one comparison is enough
@@ -164,7 +163,7 @@ def _digits(data: NDArray[np.uint8], at: int, end: int, value: np.int64) -> tupl
 
 
 @njit(nogil=True, cache=True)
-def _number(data: NDArray[np.uint8], at: int, end: int) -> tuple[float, int]:
+def _number(data: Bytes, at: int, end: int) -> tuple[float, int]:
     """A decimal of at most 15 digits and the position after it, or position -1."""
     negative = at < end and data[at] == 45
     if negative:
@@ -187,7 +186,7 @@ def _number(data: NDArray[np.uint8], at: int, end: int) -> tuple[float, int]:
 
 
 @njit(nogil=True, cache=True)
-def _parse(data: NDArray[np.uint8], offsets: Integers, x: Floats, y: Floats, lengths: Integers) -> int:
+def _parse(data: Bytes, offsets: Integers, x: Floats, y: Floats, lengths: Integers) -> int:
     """Fill x, y and lengths (-1 for rows in another notation) and return the number of points."""
     points = 0
     for row in range(len(offsets) - 1):

@@ -25,9 +25,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from dqam.geometry.arrays import Integers
+from dqam.geometry.arrays import Integers, Integers32
 from dqam.geometry.lattice import Lattice, nearest_line
 from dqam.geometry.walks import AnyWalks
 from dqam.runtime.simd import LANES, filled, inverse_root, least, load, store
@@ -49,8 +48,8 @@ class Shadows(NamedTuple):
     """
 
     offsets: Integers
-    slots: NDArray[np.int32]
-    values: NDArray[np.int32]
+    slots: Integers32
+    values: Integers32
 
 
 def cast(walks: AnyWalks, longest: Integers, lattice: Lattice) -> Shadows:
