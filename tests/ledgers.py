@@ -8,6 +8,7 @@ import psycopg
 import pyarrow as pa
 
 from dqam.privacy.ledger import Account, Charge, Ledger
+from dqam.privacy.ledger.same_trips import check_same_trips
 from dqam.privacy.sketch import Sketch, sketch_of
 from dqam.values.guarantee import Unit
 
@@ -43,3 +44,9 @@ def trips(ledger: Ledger, first: int, after: int) -> Sketch:
     numbers = np.arange(first, after)
     sides = {side: numbers / (7.0 + i) for i, side in enumerate(("west", "south", "east", "north"))}
     return sketch_of(pa.table(sides | {"time": numbers}), ledger.sketch_key)
+
+
+def check_same(ledger: Ledger, name: str, unit: Unit, sketch: Sketch) -> None:
+    """Raise a `SameTripsError` if `Ledger.spend` would, and charge nothing."""
+    with ledger._database.transaction(write=False) as connection:
+        check_same_trips(connection, name, unit, sketch)

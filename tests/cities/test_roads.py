@@ -46,7 +46,7 @@ def test_a_path_too_long_for_recursion():
 
 def test_tables_keep_the_largest_strong_part(lattice):
     assert lattice.nodes == SIDE * SIDE  # neither the dead end nor the island
-    assert lattice.links == 4 * SIDE * (SIDE - 1)
+    assert len(lattice.heads) == 4 * SIDE * (SIDE - 1)
     assert strongly_connected(lattice)
     assert set(lattice.seconds.round(6)) == {14.3, 22.24}
     ends = lattice.shape_starts
@@ -84,7 +84,7 @@ def test_lines_meet_at_their_ends(tmp_path):
     path = tmp_path / "roads.csv"
     path.write_text("coordinates,highway\n" + "\n".join(f'"{line}",{code}' for line, code in roads))
     network = RoadNetwork.from_lines(path)
-    assert (network.nodes, network.links) == (3, 3)
+    assert (network.nodes, len(network.heads)) == (3, 3)
     assert strongly_connected(network)
     bent = int(np.diff(network.shape_starts).argmax())
     assert network.shape_lon[network.shape_starts[bent] :][:3].tolist() == [10.0, 10.002, 10.002]

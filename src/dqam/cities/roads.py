@@ -195,11 +195,6 @@ class RoadNetwork:
         """The number of nodes."""
         return len(self.lon)
 
-    @property
-    def links(self) -> int:
-        """The number of directed links."""
-        return len(self.heads)
-
     @cached_property
     def tails(self) -> Integers32:
         """int32[links], the node where each link begins."""

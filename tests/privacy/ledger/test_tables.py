@@ -8,7 +8,7 @@ import pytest
 
 from dqam.errors import InputError
 from dqam.privacy.ledger import Ledger, SameTripsError
-from tests.ledgers import TRIP, run_sql, spend, trips
+from tests.ledgers import TRIP, check_same, run_sql, spend, trips
 
 
 def test_a_newer_ledger(where: str, ledger: Ledger) -> None:
@@ -30,7 +30,7 @@ def test_an_old_ledger_is_upgraded(old: str) -> None:
     spent = ledger.spend("taxis", 1, TRIP, "flux", "grid", sketch=trips(ledger, 0, 100))
     assert (spent.left, spent.new_ledger, spent.new_data_set) == (Fraction(7, 4), False, False)
     with pytest.raises(SameTripsError):
-        Ledger.open(old).check_same("copy", TRIP, trips(ledger, 0, 100))
+        check_same(Ledger.open(old), "copy", TRIP, trips(ledger, 0, 100))
 
 
 def test_an_upgrade_is_whole_or_not_at_all(old: str, monkeypatch: pytest.MonkeyPatch) -> None:

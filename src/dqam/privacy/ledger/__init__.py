@@ -2,7 +2,8 @@
 
 What is charged when:
 
-1. `Ledger.check` and `Ledger.check_same` charge nothing. They refuse early what `Ledger.spend` would refuse later.
+1. `Ledger.check` charges nothing. It refuses early what `Ledger.spend` would refuse later, except for what depends on
+   the trips.
 2. `Ledger.spend` charges the whole epsilon of a publication, or refuses. The charge is one transaction, and it is on
    disk before the method returns. Noise may be drawn only after that.
 3. `Ledger.delivered` records that the release was handed over: saved, or returned. The charge stays as it is.

@@ -94,14 +94,6 @@ class Ledger:
             account = rows.find_account(connection, name)
         check_request(account, name, exact_epsilon(epsilon), unit.name, None if total is None else exact_epsilon(total))
 
-    def check_same(self, name: str, unit: Unit, sketch: Sketch, sure: bool = False) -> None:
-        """Refuse trips that `spend` would refuse, before long work is done for them. Nothing is charged."""
-        name = canonical_name(name)
-        if not sure:
-            with self._database.transaction(write=False) as connection:
-                account = rows.find_account(connection, name)
-                check_same_trips(connection, name if account is None else account.name, unit, sketch)
-
     def spend(
         self,
         name: str,
