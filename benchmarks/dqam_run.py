@@ -52,17 +52,17 @@ def aggregates_of(trips: int, resolution: int) -> Aggregates:
     return Aggregates.of(walk(source.trips(), Grid.over(cities.BOUNDS, resolution)))
 
 
-def run(records: Aggregates, queries: int, epsilon: float, noise: Noise) -> tuple[float, dict[str, float]]:
+def run(aggregates: Aggregates, queries: int, epsilon: float, noise: Noise) -> tuple[float, dict[str, float]]:
     """Seconds in all and by step, the better of three runs."""
-    grid = records.grid
+    grid = aggregates.grid
     asked = random_rectangles(grid, queries, np.random.default_rng(1))
-    records.total(DistinctTrips(asked))
-    records.total(MassByCell())
+    aggregates.total(DistinctTrips(asked))
+    aggregates.total(MassByCell())
     best: tuple[float, dict[str, float]] = (float("inf"), {})
     for _ in range(3):
         spent: dict[str, float] = defaultdict(float)
         budget = Budget(epsilon)
-        curator = Curator(records, budget, noise)
+        curator = Curator(aggregates, budget, noise)
         with timed(spent):
             began = time.perf_counter()
             Dqam(rounds=ROUNDS).synthesize(curator, asked, budget)
@@ -80,14 +80,14 @@ def main() -> None:
     run(aggregates_of(1_000, 5), 1_000, 1.0, SeededNoise(0))  # compile
     small, large = aggregates_of(1_000, 8), aggregates_of(100_000, 8)
     slowest = 0.0
-    for records, trips, epsilon in ((small, 1_000, 1.0), (large, 100_000, 0.1), (large, 100_000, 1.0)):
-        total, spent = run(records, 16_000, epsilon, OpenDPNoise())
+    for aggregates, trips, epsilon in ((small, 1_000, 1.0), (large, 100_000, 0.1), (large, 100_000, 1.0)):
+        total, spent = run(aggregates, 16_000, epsilon, OpenDPNoise())
         slowest = max(slowest, total)
         told(f"{trips:,} trips, eps {epsilon:g}, 256 x 256, 16,000 queries, OpenDP", total, spent)
     print("how it grows (100,000 trips, eps 1, OpenDP):")
     for resolution in (6, 7, 8, 9, 10):
-        records = large if resolution == 8 else aggregates_of(100_000, resolution)
-        told(f"  resolution {resolution}, 16,000 queries", *run(records, 16_000, 1.0, OpenDPNoise()))
+        aggregates = large if resolution == 8 else aggregates_of(100_000, resolution)
+        told(f"  resolution {resolution}, 16,000 queries", *run(aggregates, 16_000, 1.0, OpenDPNoise()))
     for queries in (1_000, 4_000, 16_000, 64_000):
         told(f"  resolution 8, {queries:,} queries", *run(large, queries, 1.0, OpenDPNoise()))
 

@@ -60,7 +60,7 @@ PARTS = ("faces", "vertical", "horizontal")
 GIB = 1 << 30
 
 
-def scanned(engine: Engine, queries: np.ndarray) -> Aggregates:
+def with_first_scan(engine: Engine, queries: np.ndarray) -> Aggregates:
     """Totals of an engine that begins with what every mechanism asks, and more."""
     first = TripsOnGrid(), DistinctTrips(queries), MassByCell(), EndpointsByCell()
     return Aggregates(engine, first)
@@ -153,25 +153,25 @@ def asked() -> tuple[Plan, Lattice, Integers]:
     return plan, Lattice.even(plan.grid, MOST_SIDE), np.unique(np.rint(np.geomspace(3, 162, 40)).astype(np.int64))
 
 
+def first_sums(aggregates: Aggregates, plan: Plan) -> list[Integers]:
+    """What the first scan adds up."""
+    asked = TripsOnGrid(), DistinctTrips(plan.queries), MassByCell(), EndpointsByCell(), Lengths(np.arange(100))
+    return [aggregates.total(each) for each in asked]
+
+
 def run(engine: str, folder: Path, session: Any, memory: int = 4 * GIB) -> Run:
     """Both scans, and a release with noise from a seed."""
     plan, lattice, caps = asked()
     trips = session.read.parquet(str(folder)) if engine == "spark" else read(folder)
     began = time.perf_counter()
-    with aggregates_of(plan, trips, ContributionBound(plan.unit, ""), engine, memory) as records:
-        sums = [
-            records.total(TripsOnGrid()),
-            records.total(DistinctTrips(plan.queries)),
-            records.total(MassByCell()),
-            records.total(EndpointsByCell()),
-        ]
-        sums.append(records.total(Lengths(np.arange(100))))
+    with aggregates_of(plan, trips, ContributionBound(plan.unit, ""), engine, memory) as aggregates:
+        sums = first_sums(aggregates, plan)
         between = time.perf_counter()
-        sums.append(records.total(ShadowSizes(lattice, 3, caps)))
-        sums.append(records.total(CappedShadows(lattice, 3, np.array([int(caps[-1])])))[0])
+        sums.append(aggregates.total(ShadowSizes(lattice, 3, caps)))
+        sums.append(aggregates.total(CappedShadows(lattice, 3, np.array([int(caps[-1])])))[0])
         ended = time.perf_counter()
-        sums += [records.total(CappedShadows(lattice, 3, np.array([int(cap)])))[0] for cap in caps[:-1:4]]
-        release = plan.release(Curator(records, Budget(1), SeededNoise(7)), "benchmark")
+        sums += [aggregates.total(CappedShadows(lattice, 3, np.array([int(cap)])))[0] for cap in caps[:-1:4]]
+        release = plan.release(Curator(aggregates, Budget(1), SeededNoise(7)), "benchmark")
     return Run(between - began, ended - between, sums, release)
 
 
@@ -215,26 +215,20 @@ def killed(trips: int) -> None:
     plan, lattice, caps = asked()
     ours = run("local", folder, None)
     with Spark(read(session.read.parquet(str(folder))), ContributionBound(plan.unit, ""), plan.grid) as engine:
-        records = scanned(engine, plan.queries)
+        aggregates = with_first_scan(engine, plan.queries)
 
         def kill() -> None:
             found = subprocess.run(["pgrep", "-f", "CoarseGrainedExecutorBackend"], capture_output=True, text=True)
             os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
-            killed_in.append(1 + records.scans)
+            killed_in.append(1 + aggregates.scans)
 
         killers = [Timer(5, kill), Timer(2, kill)]
         killers[0].start()
-        sums = [
-            records.total(TripsOnGrid()),
-            records.total(DistinctTrips(plan.queries)),
-            records.total(MassByCell()),
-            records.total(EndpointsByCell()),
-        ]
-        sums.append(records.total(Lengths(np.arange(100))))
+        sums = first_sums(aggregates, plan)
         killers[1].start()
         sums += [
-            records.total(ShadowSizes(lattice, 3, caps)),
-            records.total(CappedShadows(lattice, 3, np.array([int(caps[-1])])))[0],
+            aggregates.total(ShadowSizes(lattice, 3, caps)),
+            aggregates.total(CappedShadows(lattice, 3, np.array([int(caps[-1])])))[0],
         ]
     for killer in killers:
         killer.join()

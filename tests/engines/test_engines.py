@@ -50,7 +50,7 @@ CAPS = np.array([3, 5, 9, 17, 40])
 TRIPS = 1_500
 
 
-def scanned(engine: Engine, queries: np.ndarray) -> Aggregates:
+def with_first_scan(engine: Engine, queries: np.ndarray) -> Aggregates:
     """Totals of an engine that begins with what every mechanism asks, and more."""
     first = TripsOnGrid(), DistinctTrips(queries), MassByCell(), EndpointsByCell()
     return Aggregates(engine, first)
@@ -83,33 +83,33 @@ def engine(request: pytest.FixtureRequest, shuffled: Path) -> Make:
     """Aggregates of the shuffled points by another engine."""
     if request.param == "spark":
         points = request.getfixturevalue("spark").read.parquet(str(shuffled))
-        return lambda plan, keep: aggregates_of(plan, points, keep)
-    return lambda plan, keep: aggregates_of(plan, dqam.read(shuffled), keep, "duckdb", 800 << 20)
+        return lambda plan, bound: aggregates_of(plan, points, bound)
+    return lambda plan, bound: aggregates_of(plan, dqam.read(shuffled), bound, "duckdb", 800 << 20)
 
 
 def in_memory(shuffled: Path) -> Make:
-    return lambda plan, keep: aggregates_of(plan, dqam.read(shuffled), keep)
+    return lambda plan, bound: aggregates_of(plan, dqam.read(shuffled), bound)
 
 
 def test_all_sums_are_the_same_and_take_few_scans(shuffled: Path, engine: Make) -> None:
     unit = Unit.person(2)
-    plan, keep = Plan.of(GRID, 1, unit=unit.name, max_trips=unit.max_trips), ContributionBound(unit, "5a17")
+    plan, bound = Plan.of(GRID, 1, unit=unit.name, max_trips=unit.max_trips), ContributionBound(unit, "5a17")
     labels, weights = np.arange(GRID.rows * GRID.columns) % 5, np.array([9, 1, 2, 3, 4])
     asked: list[Callable[[Aggregates], Any]] = [
-        lambda records: records.total(TripsOnGrid()),
-        lambda records: records.total(DistinctTrips(plan.queries)),
-        lambda records: records.total(DistinctTrips(plan.queries[[77]])),
-        lambda records: records.total(MassByCell()),
-        lambda records: records.total(EndpointsByCell()),
-        lambda records: records.total(Lengths(np.array([0, 1, 9, 30, 256]))),
-        lambda records: records.total(ShadowSizes(LATTICE, 3, CAPS)),
+        lambda aggregates: aggregates.total(TripsOnGrid()),
+        lambda aggregates: aggregates.total(DistinctTrips(plan.queries)),
+        lambda aggregates: aggregates.total(DistinctTrips(plan.queries[[77]])),
+        lambda aggregates: aggregates.total(MassByCell()),
+        lambda aggregates: aggregates.total(EndpointsByCell()),
+        lambda aggregates: aggregates.total(Lengths(np.array([0, 1, 9, 30, 256]))),
+        lambda aggregates: aggregates.total(ShadowSizes(LATTICE, 3, CAPS)),
         *(
-            partial(lambda cap, records: records.total(CappedShadows(LATTICE, 3, np.array([cap])))[0], int(cap))
+            partial(lambda cap, aggregates: aggregates.total(CappedShadows(LATTICE, 3, np.array([cap])))[0], int(cap))
             for cap in CAPS
         ),
-        lambda records: records.total(CappedCrossings(labels, weights, 20)),
+        lambda aggregates: aggregates.total(CappedCrossings(labels, weights, 20)),
     ]
-    with in_memory(shuffled)(plan, keep) as ours, engine(plan, keep) as theirs:
+    with in_memory(shuffled)(plan, bound) as ours, engine(plan, bound) as theirs:
         assert isinstance(theirs, Aggregates)
         assert theirs.scans == 1
         for i, ask in enumerate(asked):
@@ -120,12 +120,12 @@ def test_all_sums_are_the_same_and_take_few_scans(shuffled: Path, engine: Make) 
 
 @pytest.mark.parametrize("mechanism", ["flux", "dqam"])
 def test_releases_are_the_same_after_two_scans(shuffled: Path, engine: Make, mechanism: str) -> None:
-    plan, keep = Plan.of(GRID, 4, mechanism), ContributionBound(Unit.trip(), "")
+    plan, bound = Plan.of(GRID, 4, mechanism), ContributionBound(Unit.trip(), "")
     made = []
-    for records_by in (in_memory(shuffled), engine):
-        with records_by(plan, keep) as records:
-            made.append(plan.release(Curator(records, Budget(4), SeededNoise(7)), "the same"))
-            assert isinstance(records, Aggregates) or records.scans <= 2
+    for scan_by in (in_memory(shuffled), engine):
+        with scan_by(plan, bound) as aggregates:
+            made.append(plan.release(Curator(aggregates, Budget(4), SeededNoise(7)), "the same"))
+            assert isinstance(aggregates, Aggregates) or aggregates.scans <= 2
     ours, theirs = made
     for part in ("faces", "vertical", "horizontal"):
         np.testing.assert_array_equal(getattr(ours.histogram, part), getattr(theirs.histogram, part))
@@ -135,17 +135,17 @@ def test_releases_are_the_same_after_two_scans(shuffled: Path, engine: Make, mec
 @pytest.mark.parametrize("mechanism", [name for name, row in MECHANISMS.items() if row.publishable])
 def test_no_mechanism_needs_a_third_scan(shuffled: Path, mechanism: str) -> None:
     plan = Plan.of(GRID, 4, mechanism)
-    with aggregates_of(plan, shuffled, ContributionBound(plan.unit), "duckdb") as records:
-        assert isinstance(records, Aggregates)
-        plan.release(Curator(records, Budget(4), SeededNoise(7)), "counted")
-        assert 1 <= records.scans <= 2
+    with aggregates_of(plan, shuffled, ContributionBound(plan.unit), "duckdb") as aggregates:
+        assert isinstance(aggregates, Aggregates)
+        plan.release(Curator(aggregates, Budget(4), SeededNoise(7)), "counted")
+        assert 1 <= aggregates.scans <= 2
 
 
 def test_a_task_that_fails_changes_nothing(spark: Any, shuffled: Path, tmp_path: Path) -> None:
     """The first tries of two tasks end: one with an error, one as its process is killed."""
     from dqam.engines.spark import Spark
 
-    plan, keep, traces = Plan.of(GRID, 1), ContributionBound(Unit.trip(), ""), str(tmp_path)
+    plan, bound, traces = Plan.of(GRID, 1), ContributionBound(Unit.trip(), ""), str(tmp_path)
 
     def fail_once(batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
@@ -165,14 +165,14 @@ def test_a_task_that_fails_changes_nothing(spark: Any, shuffled: Path, tmp_path:
             return found.mapInArrow(fail_once, found.schema)
 
     with (
-        Unsteady(dqam.read(spark.read.parquet(str(shuffled))), keep, GRID, parts=5) as unsteady,
-        in_memory(shuffled)(plan, keep) as ours,
+        Unsteady(dqam.read(spark.read.parquet(str(shuffled))), bound, GRID, parts=5) as unsteady,
+        in_memory(shuffled)(plan, bound) as ours,
     ):
-        records = scanned(unsteady, plan.queries)
+        aggregates = with_first_scan(unsteady, plan.queries)
         np.testing.assert_array_equal(
-            records.total(DistinctTrips(plan.queries)), ours.total(DistinctTrips(plan.queries))
+            aggregates.total(DistinctTrips(plan.queries)), ours.total(DistinctTrips(plan.queries))
         )
-        np.testing.assert_array_equal(records.total(MassByCell()), ours.total(MassByCell()))
+        np.testing.assert_array_equal(aggregates.total(MassByCell()), ours.total(MassByCell()))
     assert sorted(os.listdir(traces)) == ["1", "2"]
 
 
@@ -199,16 +199,16 @@ def test_no_plan_of_spark_counts_a_trip_twice(spark: Any, shuffled: Path, tmp_pa
     }
     before = {name: spark.conf.get(name, None) for name in settings}
 
-    plan, keep = Plan.of(GRID, 1, unit="person", max_trips=2), ContributionBound(Unit.person(2), "5a17")
+    plan, bound = Plan.of(GRID, 1, unit="person", max_trips=2), ContributionBound(Unit.person(2), "5a17")
     try:
         for name, value in settings.items():
             spark.conf.set(name, value)
         frame = spark.read.parquet(str(tmp_path / "points"))
         joined = frame.join(spark.read.parquet(str(tmp_path / "info.parquet")), ["uid", "tid"])
         pieces = joined.repartition(6, "uid", "tid").mapInPandas(_distinct, "trips long").toPandas().trips.sum()
-        with in_memory(tmp_path / "points")(plan, keep) as ours:
+        with in_memory(tmp_path / "points")(plan, bound) as ours:
             for some in (frame, joined):
-                with aggregates_of(plan, some, keep) as theirs:
+                with aggregates_of(plan, some, bound) as theirs:
                     np.testing.assert_array_equal(ours.total(TripsOnGrid()), theirs.total(TripsOnGrid()))
                     np.testing.assert_array_equal(ours.total(EndpointsByCell()), theirs.total(EndpointsByCell()))
         if pieces == points.tid.nunique() + 1:
@@ -232,29 +232,29 @@ def test_parts_that_are_added_up_twice_are_found(spark: Any, shuffled: Path) -> 
         def _first_scan(self, wanted: Any) -> Any:
             return super()._first_scan(wanted).union(super()._first_scan(wanted))
 
-    plan, source, keep = (
+    plan, source, bound = (
         Plan.of(GRID, 1),
         dqam.read(spark.read.parquet(str(shuffled))),
         ContributionBound(Unit.trip(), ""),
     )
-    with Twice(source, keep, GRID, parts=3) as twice, pytest.raises(InputError, match="some trips twice"):
-        scanned(twice, plan.queries).total(TripsOnGrid())
-    with Spark(source, keep, GRID, parts=3) as engine:
-        records = scanned(engine, plan.queries)
-        records.total(TripsOnGrid())
+    with Twice(source, bound, GRID, parts=3) as twice, pytest.raises(InputError, match="some trips twice"):
+        with_first_scan(twice, plan.queries).total(TripsOnGrid())
+    with Spark(source, bound, GRID, parts=3) as engine:
+        aggregates = with_first_scan(engine, plan.queries)
+        aggregates.total(TripsOnGrid())
         assert engine._whole is not None
         engine._whole = engine._whole.union(engine._whole)
         with pytest.raises(InputError, match="some trips twice"):
-            records.total(ShadowSizes(LATTICE, 3, CAPS))
+            aggregates.total(ShadowSizes(LATTICE, 3, CAPS))
 
 
 def test_what_an_engine_can_not_take_is_said(spark: Any, shuffled: Path) -> None:
-    keep = ContributionBound(Unit.trip(), "")
+    bound = ContributionBound(Unit.trip(), "")
     for given, engine, memory, words in (
         (spark.read.parquet(str(shuffled)), "duckdb", 1 << 30, "for Spark to count"),
         (shuffled, "duckdb", "1GiB", "number of bytes"),
     ):
-        with pytest.raises(InputError, match=words), aggregates_of(Plan.of(GRID, 1), given, keep, engine, memory):  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=words), aggregates_of(Plan.of(GRID, 1), given, bound, engine, memory):  # type: ignore[arg-type]
             pass
 
 
@@ -287,15 +287,15 @@ def test_a_frame_that_changes_between_scans_is_found(spark: Any, shuffled: Path)
     for frame, same in ((points, True), (points.join(names, ["uid", "tid"]), False)):
         columns = {"person": "", "trip": "tid" if same else "ride"}
         engine = Spark(dqam.read(frame, columns=columns), ContributionBound(plan.unit, ""), GRID)
-        records = scanned(engine, plan.queries)
-        assert records.total(TripsOnGrid())[0] == TRIPS
+        aggregates = with_first_scan(engine, plan.queries)
+        assert aggregates.total(TripsOnGrid())[0] == TRIPS
         assert engine._whole is not None
         engine._whole.unpersist(blocking=True)
         if same:
-            records.total(ShadowSizes(LATTICE, 3, CAPS))
+            aggregates.total(ShadowSizes(LATTICE, 3, CAPS))
         else:
             with pytest.raises(InputError, match="not what it was"):
-                records.total(ShadowSizes(LATTICE, 3, CAPS))
+                aggregates.total(ShadowSizes(LATTICE, 3, CAPS))
 
 
 @pytest.mark.parametrize("parts", [2, 5, 40])
@@ -312,7 +312,7 @@ def test_an_error_in_one_part_is_not_lost_among_the_others(spark: Any, shuffled:
         Spark(source, ContributionBound(Unit.trip(), ""), GRID, parts=parts) as engine,
         pytest.raises(InputError, match="invalid coord"),
     ):
-        scanned(engine, queries).total(TripsOnGrid())
+        with_first_scan(engine, queries).total(TripsOnGrid())
 
 
 def test_ids_are_made_plain_where_they_divide(spark: Any, shuffled: Path, tmp_path: Path) -> None:
@@ -329,11 +329,11 @@ def test_ids_are_made_plain_where_they_divide(spark: Any, shuffled: Path, tmp_pa
 
     plan = Plan.of(GRID, 1)
     frame = spark.read.parquet(str(shuffled)).mapInArrow(later, schema)
-    records = scanned(engine_of(frame, plan), plan.queries)
+    aggregates = with_first_scan(engine_of(frame, plan), plan.queries)
     trace.touch()
     with in_memory(shuffled)(plan, ContributionBound(plan.unit, "")) as ours:
-        assert records.total(TripsOnGrid()) == ours.total(TripsOnGrid())
-        np.testing.assert_array_equal(records.total(MassByCell()), ours.total(MassByCell()))
+        assert aggregates.total(TripsOnGrid()) == ours.total(TripsOnGrid())
+        np.testing.assert_array_equal(aggregates.total(MassByCell()), ours.total(MassByCell()))
 
 
 def engine_of(frame: Any, plan: Plan) -> Any:
@@ -351,15 +351,15 @@ def test_points_that_are_dropped_do_not_keep_a_place(shuffled: Path, spark: Any,
     points.loc[points.tid.isin(names[::2]), "lng"] = 999.0
     points.loc[points.tid.isin(names[1::6]), "datetime"] = pd.NaT
     points.to_parquet(tmp_path / "drop.parquet", coerce_timestamps="us")
-    plan, keep = Plan.of(GRID, 1, unit="person", max_trips=1), ContributionBound(Unit.person(1), "5a17")
+    plan, bound = Plan.of(GRID, 1, unit="person", max_trips=1), ContributionBound(Unit.person(1), "5a17")
     frame = spark.read.parquet(str(tmp_path))
     made = []
     for trips, engine in ((tmp_path, "local"), (tmp_path, "duckdb"), (frame, "spark")):
-        with aggregates_of(plan, dqam.read(trips, on_error="drop"), keep, engine) as records:
-            made.append((int(records.total(TripsOnGrid())[0]), records.total(EndpointsByCell()).tolist()))
+        with aggregates_of(plan, dqam.read(trips, on_error="drop"), bound, engine) as aggregates:
+            made.append((int(aggregates.total(TripsOnGrid())[0]), aggregates.total(EndpointsByCell()).tolist()))
         with (
             pytest.raises(InputError, match="invalid coordinates|no time"),
-            aggregates_of(plan, dqam.read(trips, on_error="fail"), keep, engine),
+            aggregates_of(plan, dqam.read(trips, on_error="fail"), bound, engine),
         ):
             pass
     assert made[0] == made[1] == made[2]
@@ -400,8 +400,8 @@ def test_a_role_that_is_switched_off_stays_off(spark: Any, shuffled: Path) -> No
     frame = spark.read.parquet(str(shuffled))
     nobody = dqam.read(frame, columns={"person": ""})
     plan = Plan.of(GRID, 1)
-    with aggregates_of(plan, nobody, ContributionBound(plan.unit, "")) as records:
-        assert records.total(TripsOnGrid())[0] == TRIPS
+    with aggregates_of(plan, nobody, ContributionBound(plan.unit, "")) as aggregates:
+        assert aggregates.total(TripsOnGrid())[0] == TRIPS
     people = Plan.of(GRID, 1, unit="person")
     with (
         pytest.raises(InputError, match="whose they are"),
@@ -412,11 +412,11 @@ def test_a_role_that_is_switched_off_stays_off(spark: Any, shuffled: Path) -> No
 
 def test_persons_are_trips_where_trips_have_no_ids(spark: Any, shuffled: Path) -> None:
     """Points at the same time stay as they came, but in Spark, where that is not known."""
-    plan, keep = Plan.of(GRID, 1, unit="person", max_trips=1), ContributionBound(Unit.person(1), "5a")
+    plan, bound = Plan.of(GRID, 1, unit="person", max_trips=1), ContributionBound(Unit.person(1), "5a")
     found = []
     for trips, engine in ((shuffled, "local"), (shuffled, "duckdb"), (spark.read.parquet(str(shuffled)), "spark")):
-        with aggregates_of(plan, dqam.read(trips, columns={"trip": ""}), keep, engine) as records:
-            found.append((int(records.total(TripsOnGrid())[0]), records.total(MassByCell()).tolist()))
+        with aggregates_of(plan, dqam.read(trips, columns={"trip": ""}), bound, engine) as aggregates:
+            found.append((int(aggregates.total(TripsOnGrid())[0]), aggregates.total(MassByCell()).tolist()))
     assert found[0] == found[1]
     assert found[0][0] == found[2][0] == pd.read_parquet(shuffled).uid.nunique()
 
@@ -428,8 +428,8 @@ def test_spark_reads_files_as_they_are(spark: Any, shuffled: Path, tmp_path: Pat
     pd.read_parquet(shuffled).to_parquet(folder / "points.parquet", coerce_timestamps="us")
     plan = Plan.of(GRID, 1)
     for path in (folder, f"file://{tmp_path}"):
-        with aggregates_of(plan, path, ContributionBound(plan.unit, ""), "spark") as records:
-            assert records.total(TripsOnGrid())[0] == TRIPS
+        with aggregates_of(plan, path, ContributionBound(plan.unit, ""), "spark") as aggregates:
+            assert aggregates.total(TripsOnGrid())[0] == TRIPS
     odd = shutil.copy(folder / "points.parquet", tmp_path / "x[1].parquet")
     (tmp_path / "points.csv").write_text("tid,datetime,lng,lat\na,2024-01-01,-30,45\n")
     for path, says in (
@@ -457,9 +457,9 @@ def test_spark_reads_files_as_they_are(spark: Any, shuffled: Path, tmp_path: Pat
 def test_any_source_of_points_can_be_sorted_on_disk(shuffled: Path, tmp_path: Path) -> None:
     points = pd.read_parquet(shuffled)
     points.to_csv(tmp_path / "points.csv", index=False)
-    plan, keep = Plan.of(GRID, 1), ContributionBound(Unit.trip(), "")
+    plan, bound = Plan.of(GRID, 1), ContributionBound(Unit.trip(), "")
     for trips in (points, tmp_path / "points.csv", f"file://{shuffled}"):
-        with in_memory(shuffled)(plan, keep) as ours, aggregates_of(plan, trips, keep, "duckdb") as theirs:
+        with in_memory(shuffled)(plan, bound) as ours, aggregates_of(plan, trips, bound, "duckdb") as theirs:
             np.testing.assert_array_equal(ours.total(EndpointsByCell()), theirs.total(EndpointsByCell()))
     with pytest.raises(InputError, match="not a table with one point per row"):
         publish(next(cities.city_trips(10, 0)), GRID, 1, dataset="x", engine="duckdb")
@@ -551,9 +551,9 @@ def test_names_of_columns_do_not_matter(shuffled: Path, tmp_path: Path, named: s
     points.to_parquet(tmp_path / "x[1].parquet")
     points[points[named] == 1].to_parquet(tmp_path / "x1.parquet")  # what a pattern would read
     unit = Unit.person(1)
-    plan, keep = Plan.of(GRID, 1, unit="person", max_trips=1), ContributionBound(unit, "5a17")
+    plan, bound = Plan.of(GRID, 1, unit="person", max_trips=1), ContributionBound(unit, "5a17")
     source = dqam.read(tmp_path / "x[1].parquet", columns={"person": named})
-    with aggregates_of(plan, source, keep) as ours, aggregates_of(plan, source, keep, "duckdb") as theirs:
+    with aggregates_of(plan, source, bound) as ours, aggregates_of(plan, source, bound, "duckdb") as theirs:
         assert ours.total(TripsOnGrid())[0] == theirs.total(TripsOnGrid())[0] == points[named].nunique()
         np.testing.assert_array_equal(ours.total(EndpointsByCell()), theirs.total(EndpointsByCell()))
 
@@ -564,23 +564,23 @@ def test_the_unit_is_that_of_the_engine(shuffled: Path) -> None:
         Disk(dqam.read(shuffled), ContributionBound(Unit.trip()), GRID) as disk,
         pytest.raises(InputError, match="whose they are"),
     ):
-        Curator(scanned(disk, plan.queries), Budget(1), SeededNoise(0), Unit.person(1))
+        Curator(with_first_scan(disk, plan.queries), Budget(1), SeededNoise(0), Unit.person(1))
     with (
         pytest.raises(InputError, match="kept for the unit"),
         aggregates_of(plan, dqam.read(shuffled), ContributionBound(Unit.trip())),
     ):
         pass
-    with aggregates_of(plan, dqam.read(shuffled), ContributionBound(Unit.person(1), "5a")) as records:
+    with aggregates_of(plan, dqam.read(shuffled), ContributionBound(Unit.person(1), "5a")) as aggregates:
         with pytest.raises(InputError, match="for the unit 'trip' give all"):
-            Curator(records, Budget(1), SeededNoise(0))
+            Curator(aggregates, Budget(1), SeededNoise(0))
         with pytest.raises(InputError, match="keep only some trips|whose they are"):
-            Curator(records, Budget(1), SeededNoise(0), Unit.person(2))
+            Curator(aggregates, Budget(1), SeededNoise(0), Unit.person(2))
 
 
 def test_sorted_points_do_not_stay(shuffled: Path, tmp_path: Path) -> None:
     plan = Plan.of(GRID, 1)
     with Disk(dqam.read(shuffled), ContributionBound(plan.unit, ""), GRID, folder=str(tmp_path)) as disk:
-        scanned(disk, plan.queries).total(TripsOnGrid())
+        with_first_scan(disk, plan.queries).total(TripsOnGrid())
         (folder,) = tmp_path.iterdir()
         assert folder.stat().st_mode & 0o077 == 0
     assert not list(tmp_path.iterdir())
@@ -597,19 +597,19 @@ def test_a_disk_that_is_full_in_the_end_is_said(shuffled: Path, monkeypatch: pyt
         with monkeypatch.context() as patched:
             patched.setattr(np, "save", full)
             with pytest.raises(InputError, match=r"no room to sort .*No space left.* set TMPDIR"):
-                scanned(disk, plan.queries).total(TripsOnGrid())
+                with_first_scan(disk, plan.queries).total(TripsOnGrid())
         assert disk._steps is None
 
 
 def test_a_first_scan_that_failed_can_be_done_again(shuffled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what it had open is closed when it fails, though the error is still held."""
-    plan, keep = Plan.of(GRID, 1), ContributionBound(Unit.trip(), "")
-    with Disk(dqam.read(shuffled), keep, GRID) as disk, in_memory(shuffled)(plan, keep) as ours:
-        records = scanned(disk, plan.queries)
+    plan, bound = Plan.of(GRID, 1), ContributionBound(Unit.trip(), "")
+    with Disk(dqam.read(shuffled), bound, GRID) as disk, in_memory(shuffled)(plan, bound) as ours:
+        aggregates = with_first_scan(disk, plan.queries)
         with monkeypatch.context() as patched:
             patched.setattr("dqam.engines.disk.walk", lambda *_: (_ for _ in ()).throw(InputError("on purpose")))
             with pytest.raises(InputError, match="on purpose") as held:
-                records.total(TripsOnGrid())
+                aggregates.total(TripsOnGrid())
             assert held.value is not None
             assert not list(disk._folder.glob("*/points.db"))
-        np.testing.assert_array_equal(records.total(EndpointsByCell()), ours.total(EndpointsByCell()))
+        np.testing.assert_array_equal(aggregates.total(EndpointsByCell()), ours.total(EndpointsByCell()))

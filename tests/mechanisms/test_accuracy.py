@@ -14,7 +14,7 @@ from dqam.statistics.distinct import DistinctTrips
 from tests.mechanisms.cases import PUBLISHABLE, city, run, some_queries, strolls, unit_square
 
 TRIPS = 1000
-WORTHS = (10, 50, 200, 1000, 5000)
+SIGNALS = (10, 50, 200, 1000, 5000)
 OTHERS = [name for name in PUBLISHABLE if name != "uniform"]
 
 
@@ -64,7 +64,7 @@ def test_much_better_than_even_without_noise_to_speak_of(name: str, share: float
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_never_below_the_floor_on_a_city(name: str) -> None:
-    for signal in WORTHS:
+    for signal in SIGNALS:
         assert miss(make(name), city(TRIPS), str(signal / TRIPS), 10) <= 1.15 * floor("city", signal), signal
 
 
@@ -76,7 +76,7 @@ def test_below_the_floor_by_no_more_than_noise_on_even_data(name: str, kind: str
     On roads that is up to 30 % of what the floor misses, between a signal of 100 and 500; more where that is less.
     """
     noises = 30 if name == "laplace" else 12
-    for signal in WORTHS:
+    for signal in SIGNALS:
         error, least = miss(make(name), KINDS[kind](), str(signal / TRIPS), 10), floor(kind, signal)
         assert error <= 1.15 * least + noises * TRIPS / signal, signal
         assert kind == "even" or error <= 1.35 * least, signal

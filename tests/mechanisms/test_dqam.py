@@ -188,7 +188,7 @@ class Spy:
     ("signal", "depth", "rounds"),
     [(50, None, None), (160, 2, None), (800, 3, None), (1300, 4, 4), (5000, 4, 6), (10**6, 4, 11)],
 )
-def test_depth_and_rounds_follow_from_the_worth(
+def test_depth_and_rounds_follow_from_the_signal(
     monkeypatch: pytest.MonkeyPatch, signal: int, depth: int | None, rounds: int | None
 ) -> None:
     """Depth log4(w) - 1 from 2 to 4; no rounds below 1,000, then ln(w) - 3; nothing but even below 150."""

@@ -238,7 +238,7 @@ def test_little_signal_is_spread_evenly(kept: Aggregates) -> None:
 
 LATTICE = Lattice(np.array([0, 3, 8, 12, 16]), np.array([0, 5, 10, 16]))
 SNAPPED = LATTICE.snap(QUERIES)
-SEEN = LatticeMeasurement(LATTICE, 10.0, SNAPPED)
+MEASUREMENT = LatticeMeasurement(LATTICE, 10.0, SNAPPED)
 SIZE = SizeEstimate(cover(GRID, QUERIES), 1000.0, 400.0, signal=1000.0)
 
 
@@ -312,7 +312,7 @@ def test_even_shadows_are_even_by_area_and_length() -> None:
 
 def test_a_fit_is_consistent_and_has_the_total() -> None:
     for noise, seed in product((0.0, 20.0, 2000.0), range(3)):
-        found = SEEN.fit(calibrated(LATTICE, blurred(noise, seed), SIZE), 1000.0)
+        found = MEASUREMENT.fit(calibrated(LATTICE, blurred(noise, seed), SIZE), 1000.0)
         assert cone_excess(*found, *find_currents(*found)) <= 0
         assert found[0].sum() == pytest.approx(1000)
 
@@ -321,14 +321,14 @@ def test_what_is_consistent_is_its_own_fit() -> None:
     """Straight trips are."""
     exact = SpatialHistogram.of(strolls(1000, unit_square(*LATTICE.shape)).engine.walks)
     measured = exact.endpoints, exact.vertical.astype(float), exact.horizontal.astype(float)
-    np.testing.assert_allclose(flat(SEEN.fit(measured, 1000.0)), flat(measured), atol=0.1)
+    np.testing.assert_allclose(flat(MEASUREMENT.fit(measured, 1000.0)), flat(measured), atol=0.1)
 
 
 def part_of_the_way(noise: float, seed: int = 3) -> float:
     """How far from even to the fit the result is; that it is between them is checked for every number."""
     measured = calibrated(LATTICE, blurred(noise / ENDPOINT_WEIGHT, seed), SIZE)
-    fitted = SEEN.fit(measured, 1000.0)
-    even = SEEN.fit(even_shadows(LATTICE, measured, SIZE), 1000.0)
+    fitted = MEASUREMENT.fit(measured, 1000.0)
+    even = MEASUREMENT.fit(even_shadows(LATTICE, measured, SIZE), 1000.0)
     drawn, _ = LatticeMeasurement(LATTICE, noise, SNAPPED).drawn_to_even(measured, fitted, SIZE)
     start, stop, found = flat(even), flat(fitted), flat(drawn)
     far = np.abs(stop - start) > 1e-6
@@ -352,7 +352,7 @@ def test_the_more_noise_the_more_even() -> None:
 
 def test_what_is_even_stays_so() -> None:
     measured = even_shadows(LATTICE, blurred(0, 0), SIZE)
-    even = SEEN.fit(measured, 1000.0)
+    even = MEASUREMENT.fit(measured, 1000.0)
     for noise in (1e-9, 10.0):
         drawn, _ = LatticeMeasurement(LATTICE, noise, SNAPPED).drawn_to_even(measured, even, SIZE)
         np.testing.assert_allclose(flat(drawn), flat(even), atol=1e-9 * 1000)
@@ -361,20 +361,20 @@ def test_what_is_even_stays_so() -> None:
 def test_distances_are_mean_squares_of_answers() -> None:
     one, other = blurred(5, 0), blurred(5, 1)
     answers = [SpatialHistogram.from_flux(LATTICE.coarse(), *of).answers(SNAPPED) for of in (one, other)]
-    assert SEEN.distance(one, other) == pytest.approx(np.mean((answers[0] - answers[1]) ** 2))
-    assert SEEN.distance(one, one) == 0
+    assert MEASUREMENT.distance(one, other) == pytest.approx(np.mean((answers[0] - answers[1]) ** 2))
+    assert MEASUREMENT.distance(one, one) == 0
 
 
 def test_what_is_seen_again_has_the_noise_that_was_measured_with() -> None:
     """Of scale 10 in crossings, and a third of it in endpoints; all is scaled a little then."""
     truth = calibrated(LATTICE, blurred(0, 0), SIZE)
     rng = np.random.default_rng(0)
-    measured = [SEEN.again(truth, SIZE, rng)[0] for _ in range(200)]
+    measured = [MEASUREMENT.again(truth, SIZE, rng)[0] for _ in range(200)]
     off = [np.mean([np.abs(of[k] - truth[k]).mean() for of in measured]) for k in range(3)]
     np.testing.assert_allclose(off, [10 / ENDPOINT_WEIGHT, 10, 10], rtol=0.15)
-    seen = measured[0], SEEN.again(truth, SIZE, np.random.default_rng(0))
+    seen = measured[0], MEASUREMENT.again(truth, SIZE, np.random.default_rng(0))
     np.testing.assert_array_equal(flat(seen[0]), flat(seen[1][0]))
-    np.testing.assert_array_equal(flat(seen[1][1]), flat(SEEN.fit(seen[1][0], 1000.0)))
+    np.testing.assert_array_equal(flat(seen[1][1]), flat(MEASUREMENT.fit(seen[1][0], 1000.0)))
 
 
 def estimated(epsilon: Fraction) -> tuple[FluxEstimate, Curator]:
@@ -406,7 +406,7 @@ def test_an_estimate_of_little_signal_has_seen_nothing() -> None:
 
 def test_rounding_errors_are_repaired_and_nothing_else_changes() -> None:
     for seed in range(5):
-        fitted = SEEN.fit(calibrated(LATTICE, blurred(20, seed), SIZE), 1000.0)
+        fitted = MEASUREMENT.fit(calibrated(LATTICE, blurred(20, seed), SIZE), 1000.0)
         rough = SpatialHistogram.from_flux(GRID, *LATTICE.refine(*fitted))
         made = exactly(rough, 1000.0)
         assert made.is_monotone()

@@ -23,7 +23,7 @@ from dqam.values.uncertainty import Uncertainty
 from tests.mechanisms.cases import city, some_queries, strolls, unit_square
 
 
-def doubted(kept: Aggregates, epsilon: str, seed: int) -> Uncertainty:
+def uncertainty_of(kept: Aggregates, epsilon: str, seed: int) -> Uncertainty:
     curator = Curator(kept, Budget(epsilon), SeededNoise(seed))
     estimate = Flux().synthesize(curator, some_queries(kept.grid, 400), curator.budget)
     asked = len(curator.paid)
@@ -38,19 +38,19 @@ def test_nine_in_ten_intervals_hold_the_truth(trips: int, epsilon: str) -> None:
     fresh = random_rectangles(kept.grid, 800, np.random.default_rng(9))
     truth, held = kept.total(DistinctTrips(fresh)), []
     for seed in range(6):
-        low, high = doubted(kept, epsilon, seed).intervals(fresh)
+        low, high = uncertainty_of(kept, epsilon, seed).intervals(fresh)
         held.append(((low <= truth) & (truth <= high)).mean())
     assert 0.8 <= np.mean(held) <= 1.0
 
 
 @pytest.mark.parametrize("epsilon", ["0.3", "1", "4"])
-def test_the_number_of_trips_is_as_doubtful_as_its_noise(epsilon: str) -> None:
-    """Of the whole map nothing but noise is in doubt, and that of its scale is known, not drawn."""
+def test_the_number_of_trips_is_as_uncertain_as_its_noise(epsilon: str) -> None:
+    """Of the whole map nothing but noise is uncertain, and that of its scale is known, not drawn."""
     kept = city(3000, resolution=6)
     whole = np.array([[0, 0, 64, 64]])
     off, noises = [], []
     for seed in range(30):
-        made = doubted(kept, epsilon, seed)
+        made = uncertainty_of(kept, epsilon, seed)
         assert made.lattice is not None
         np.testing.assert_allclose(made.deviations(whole), made.noise)
         off.append(made.histogram.total - kept.total(TripsOnGrid())[0])
@@ -61,7 +61,7 @@ def test_the_number_of_trips_is_as_doubtful_as_its_noise(epsilon: str) -> None:
 @pytest.mark.parametrize(("rows", "columns"), [(16, 64), (64, 16), (1, 64)])
 def test_so_it_is_where_the_grid_is_no_square(rows: int, columns: int) -> None:
     kept = strolls(4000, unit_square(rows, columns))
-    made = doubted(kept, "4", 0)
+    made = uncertainty_of(kept, "4", 0)
     assert made.lattice is not None
     np.testing.assert_allclose(made.deviations(np.array([[0, 0, columns, rows]])), made.noise)
 
@@ -71,7 +71,7 @@ def test_they_are_not_simply_wide() -> None:
     fresh = random_rectangles(kept.grid, 800, np.random.default_rng(9))
     widths = []
     for epsilon in ("0.02", "0.2", "2"):
-        low, high = doubted(kept, epsilon, 0).intervals(fresh)
+        low, high = uncertainty_of(kept, epsilon, 0).intervals(fresh)
         widths.append((high - low).mean() / kept.total(DistinctTrips(fresh)).mean())
     assert widths[0] > 1.3 * widths[1] > 1.3 * 1.3 * widths[2]
     assert widths[2] < 0.35
@@ -79,7 +79,7 @@ def test_they_are_not_simply_wide() -> None:
 
 def test_an_interval_holds_the_answer_and_grows_with_confidence() -> None:
     kept = city(1000, resolution=6)
-    made, fresh = doubted(kept, "1", 1), random_rectangles(kept.grid, 300, np.random.default_rng(9))
+    made, fresh = uncertainty_of(kept, "1", 1), random_rectangles(kept.grid, 300, np.random.default_rng(9))
     answers = made.histogram.answers(fresh)
     before = np.zeros(len(fresh))
     for confidence in (0.5, 0.9, 0.99):
@@ -93,10 +93,10 @@ def test_an_interval_holds_the_answer_and_grows_with_confidence() -> None:
             made.intervals(fresh, confidence)
 
 
-def test_the_same_seed_gives_the_same_doubt() -> None:
+def test_the_same_seed_gives_the_same_uncertainty() -> None:
     kept = city(1000, resolution=6)
     fresh = random_rectangles(kept.grid, 300, np.random.default_rng(9))
-    one, other = (doubted(kept, "1", 1).deviations(fresh) for _ in range(2))
+    one, other = (uncertainty_of(kept, "1", 1).deviations(fresh) for _ in range(2))
     np.testing.assert_array_equal(one, other)
 
 
@@ -104,7 +104,7 @@ def test_the_same_seed_gives_the_same_doubt() -> None:
 def test_on_small_grids(shape: tuple[int, int]) -> None:
     kept = strolls(200, unit_square(*shape))
     for epsilon in ("0.001", "10"):
-        low, high = doubted(kept, epsilon, 0).intervals(some_queries(kept.grid, 20))
+        low, high = uncertainty_of(kept, epsilon, 0).intervals(some_queries(kept.grid, 20))
         assert np.isfinite([low, high]).all()
         assert (low <= high).all()
 

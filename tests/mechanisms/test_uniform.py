@@ -236,7 +236,7 @@ def test_two_looks_are_better_than_the_first() -> None:
     assert misses(np.inf) < 0.4 * misses(0)  # 0.4 of eps and 0.1 of eps; 0.1 of eps alone
 
 
-def test_worth_is_by_unit() -> None:
+def test_the_signal_is_by_unit() -> None:
     kept = city(300)
     queries = some_queries(kept.grid)
     curator = Curator(kept, Budget(1000), SeededNoise(0), Unit.person(5), list(range(300)))

@@ -238,7 +238,7 @@ def test_crossings_are_those_of_the_data_or_a_guess() -> None:
     assert measure_crossings(one, one.budget, 1000.0) == measure_crossings(two, two.budget, 1000.0)
 
 
-def test_rounds_follow_from_the_worth() -> None:
+def test_rounds_follow_from_the_signal() -> None:
     assert [rounds_for(signal, 5) for signal in (0.01, 1.0, 2.0, 1e3, 1e9)] == [1, 1, 1, 5, 5]
     counts = [rounds_for(signal, 20) for signal in np.geomspace(1, 1e6, 50)]
     assert counts == sorted(counts)

@@ -23,13 +23,13 @@ def test_every_person_has_at_most_m() -> None:
 
 
 def test_others_do_not_matter_nor_does_the_order() -> None:
-    keep = ContributionBound(Unit.person(2), "5a")
-    whole = dict(zip(TRIPS.to_pylist(), keep.mask(PERSONS, TRIPS), strict=True))
+    bound = ContributionBound(Unit.person(2), "5a")
+    whole = dict(zip(TRIPS.to_pylist(), bound.mask(PERSONS, TRIPS), strict=True))
     rng = np.random.default_rng(0)
     for gone in "abc":
         left = np.flatnonzero(np.array(PERSONS.to_pylist()) != gone)
         rng.shuffle(left)
-        found = keep.mask(PERSONS.take(pa.array(left)), TRIPS.take(pa.array(left)))
+        found = bound.mask(PERSONS.take(pa.array(left)), TRIPS.take(pa.array(left)))
         assert found is not None
         assert all(whole[TRIPS[int(i)].as_py()] == kept for i, kept in zip(left, found, strict=True))
 
@@ -45,8 +45,8 @@ def test_without_ids_others_do_not_matter_either() -> None:
     rng = np.random.default_rng(1)
     persons = np.repeat(np.arange(50), 3)
     rng.shuffle(persons)
-    keep = ContributionBound(Unit.person(1), "5a17")
-    whole, less = keep.mask(persons.tolist()), keep.mask(persons[persons != 7].tolist())
+    bound = ContributionBound(Unit.person(1), "5a17")
+    whole, less = bound.mask(persons.tolist()), bound.mask(persons[persons != 7].tolist())
     assert whole is not None
     np.testing.assert_array_equal(whole[persons != 7], less)
 
@@ -61,15 +61,15 @@ def test_all_trips_are_kept_for_trips() -> None:
 
 
 def test_ids_are_needed() -> None:
-    keep = ContributionBound(Unit.person(1), "5a")
+    bound = ContributionBound(Unit.person(1), "5a")
     with pytest.raises(InputError, match=r"columns=\{'person': 'NAME'\}"):
-        keep.mask(None, TRIPS)
+        bound.mask(None, TRIPS)
     with pytest.raises(InputError, match=r"columns=\{'person': 'NAME'\}"):
-        keep.sql("points", None, "tid")
-    assert keep.sql("points", "uid", None) == "SELECT * FROM points"
+        bound.sql("points", None, "tid")
+    assert bound.sql("points", "uid", None) == "SELECT * FROM points"
     with pytest.raises(InputError, match="all whole numbers, or all text"):
-        keep.mask([1, "1"])
-    assert keep.mask(pa.array(["a", None, " "]), None).tolist() == [True, False, False]
+        bound.mask([1, "1"])
+    assert bound.mask(pa.array(["a", None, " "]), None).tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize("form", ["points", "polylines", "lines"])

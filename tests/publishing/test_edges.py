@@ -108,10 +108,10 @@ FORMATS: dict[str, Callable[[], Any]] = {
 def test_a_trip_in_twenty_rows_is_one_trip(name: str) -> None:
     plan = Plan.of(GRID, 1)
     for engine in ("local", "duckdb") if "points" in name else ("local",):
-        with aggregates_of(plan, FORMATS[name](), ContributionBound(plan.unit), engine) as records:
-            assert records.total(TripsOnGrid()) == [11]
-            assert records.total(DistinctTrips(np.array([[0, 0, 16, 16]]))) == [11]
-            assert records.total(EndpointsByCell()).sum() == 22
+        with aggregates_of(plan, FORMATS[name](), ContributionBound(plan.unit), engine) as aggregates:
+            assert aggregates.total(TripsOnGrid()) == [11]
+            assert aggregates.total(DistinctTrips(np.array([[0, 0, 16, 16]]))) == [11]
+            assert aggregates.total(EndpointsByCell()).sum() == 22
 
 
 def test_a_trip_in_twenty_rows_is_one_trip_for_a_file_of_porto(tmp_path: Path, ledger: Ledger, seeded: None) -> None:
@@ -127,8 +127,8 @@ def test_without_ids_a_row_is_a_trip_and_the_promise_says_so(ledger: Ledger) -> 
     assert release.provenance.promise == "Differentially private for one row, which is a trip, epsilon = 1."
     assert "one row" in release.report()
     plan = Plan.of(GRID, 1)
-    with aggregates_of(plan, ways, ContributionBound(plan.unit)) as records:
-        assert records.total(TripsOnGrid()) == [30]
+    with aggregates_of(plan, ways, ContributionBound(plan.unit)) as aggregates:
+        assert aggregates.total(TripsOnGrid()) == [30]
 
 
 def crossing(trips: int) -> Trips:
@@ -176,12 +176,12 @@ def test_no_row_vetoes_a_release_or_decides_how_others_are_read(tmp_path: Path, 
         path = tmp_path / f"{name}.csv"
         text = "\n".join(["trip_id,user_id,time,lon,lat", *lines_in])
         path.write_bytes(text.encode("utf-8", "surrogateescape"))
-        with aggregates_of(plan, path, ContributionBound(plan.unit)) as records:
+        with aggregates_of(plan, path, ContributionBound(plan.unit)) as aggregates:
             made.append(
                 (
-                    records.total(TripsOnGrid())[0],
-                    records.total(MassByCell()).sum(),
-                    records.total(DistinctTrips(plan.queries)),
+                    aggregates.total(TripsOnGrid())[0],
+                    aggregates.total(MassByCell()).sum(),
+                    aggregates.total(DistinctTrips(plan.queries)),
                 )
             )
     assert made[1][0] - made[0][0] in (0, 1)
@@ -230,8 +230,8 @@ def test_an_odd_value_changes_nothing_for_others(name: str) -> None:
     plan = Plan.of(GRID, 1)
     made = []
     for table in ODD[name]():
-        with aggregates_of(plan, table, ContributionBound(plan.unit)) as records:
-            made.append((records.total(TripsOnGrid())[0], records.total(DistinctTrips(plan.queries))))
+        with aggregates_of(plan, table, ContributionBound(plan.unit)) as aggregates:
+            made.append((aggregates.total(TripsOnGrid())[0], aggregates.total(DistinctTrips(plan.queries))))
     assert made[0][0] == 30
     changed = made[1][1] - made[0][1]
     assert changed.min() >= 0
@@ -245,8 +245,8 @@ def test_a_row_that_is_not_text_does_not_change_the_header(tmp_path: Path, start
     for odd in (b"", b"\xc3(\n", b"\xff,1,1\n", b"\xff,1,1,1\n"):
         path.write_bytes(text.encode() + odd)
         source = dqam.read(path, columns={"lon": "l\u00e4nge"})
-        with aggregates_of(plan, source, ContributionBound(plan.unit)) as records:
-            assert records.total(TripsOnGrid()) == [30]
+        with aggregates_of(plan, source, ContributionBound(plan.unit)) as aggregates:
+            assert aggregates.total(TripsOnGrid()) == [30]
 
 
 @pytest.mark.parametrize("mechanism", [name for name, row in MECHANISMS.items() if row.publishable])
@@ -275,9 +275,9 @@ def test_how_often_an_empty_map_is_noticed() -> None:
     """As docs say: at the first look in 91 % of all cases, and later in nearly all others; 200 trips hardly ever."""
     queries = random_rectangles(GRID, 20, np.random.default_rng(0))
     for trips, first, ever in ((0, (0.86, 0.96), (0.99, 1)), (200, (0, 0.02), (0, 0.02))):
-        records, costs = Aggregates.of(walk(crossing(trips), GRID)), []
+        aggregates, costs = Aggregates.of(walk(crossing(trips), GRID)), []
         for seed in range(400):
-            curator = Curator(records, Budget(1), SeededNoise(seed), wary=True)
+            curator = Curator(aggregates, Budget(1), SeededNoise(seed), wary=True)
             with suppress(EmptyMapError):
                 measure_size(curator, queries, curator.budget, 140, flux.FIRST_LOOK, flux.size_share)
                 costs.append(Fraction(1))

@@ -18,7 +18,7 @@ from tests.release.cases import HERE, as_if_private, seeded, strolls
 PUBLISHABLE = [name for name, row in MECHANISMS.items() if row.publishable]
 
 
-def test_answers_are_those_of_the_histogram_and_its_doubt() -> None:
+def test_answers_are_those_of_the_histogram_and_its_uncertainty() -> None:
     release = seeded()
     cells = random_rectangles(release.grid, 200, np.random.default_rng(0))
     asked = Snapped.of(cells, release.grid)

@@ -51,8 +51,10 @@ def test_engines_tell_how_far_they_are(tmp_path: Path, engine: str, bars: list[s
     path = tmp_path / "points.parquet"
     cities.write_parquet(cities.city_trips(500, 0), path, 500)
     plan, noted = Plan.of(Grid.over(cities.BOUNDS, 4), 1), Noted()
-    with aggregates_of(plan, path, ContributionBound(plan.unit), engine, progress=noted) as records:
-        records.total(CappedCrossings(np.zeros(plan.grid.rows * plan.grid.columns, np.int64), np.ones(1, np.int64), 9))
+    with aggregates_of(plan, path, ContributionBound(plan.unit), engine, progress=noted) as aggregates:
+        aggregates.total(
+            CappedCrossings(np.zeros(plan.grid.rows * plan.grid.columns, np.int64), np.ones(1, np.int64), 9)
+        )
     scans = [] if engine == "local" else ["Scan 1 of points.parquet", "Scan 2 of points.parquet"]
     assert list(noted.shares) == bars + scans
     for scan in scans:

@@ -20,7 +20,7 @@ from dqam.privacy.noise import SeededNoise
 from dqam.statistics import MASS, CellShares
 from dqam.statistics.buckets import MOST_CELLS, L1Buckets, interval_costs, least_partition
 from dqam.values.guarantee import Unit
-from tests.statistics.test_statistics import BASES, GRID, LONG, SINGLE, TRIPS, records
+from tests.statistics.test_statistics import BASES, GRID, LONG, SINGLE, TRIPS, aggregates_of
 
 Interval = tuple[int, int]
 WHOLE = 8  # all lengths below divide it
@@ -151,12 +151,12 @@ def test_the_shift_of_noise_is_enough_for_walks_of_all_kinds() -> None:
     assert len(shift.member) == 98
     rng = np.random.default_rng(0)
     most = Fraction(0)
-    bases = [records(base).value(CellShares())[order] for base in BASES]
+    bases = [aggregates_of(base).value(CellShares())[order] for base in BASES]
     bases += [rng.integers(0, 3 * MASS, 9) * (rng.random(9) < 0.5) for _ in range(10)]
     before = np.array([shift.costs(base) for base in bases])
     scant = 0
     for trip in [*SINGLE[:9], *(TRIPS[i] for i in rng.integers(0, len(TRIPS), 300)), *LONG]:
-        more = records([trip]).value(CellShares())[order]
+        more = aggregates_of([trip]).value(CellShares())[order]
         changed = np.array([shift.costs(base + more) for base in bases]) - before
         shifts = shift.shifts(more)
         assert shift.excess(changed, shifts) <= 0
@@ -206,7 +206,7 @@ class Still(SeededNoise):
 
 def test_every_interval_gets_noise_of_its_scale() -> None:
     noise = Still()
-    curator = Curator(records(BASES[-1]), Budget(2), noise, Unit.person(3), [0] * len(BASES[-1]))
+    curator = Curator(aggregates_of(BASES[-1]), Budget(2), noise, Unit.person(3), [0] * len(BASES[-1]))
     curator.partition(L1Buckets(hilbert_order(3, 3), 1.0), curator.budget, "0.5")
     scale = Fraction(2**30 * 3) * 2
     assert noise.asked == [(9, 2 * scale), (8, 3 * scale), (6, Fraction(7, 2) * scale), (2, Fraction(15, 4) * scale)]
@@ -233,7 +233,7 @@ def test_what_can_not_be_asked() -> None:
     class Mine(L1Buckets):
         pass
 
-    curator = Curator(records(BASES[-1]), Budget(1), SeededNoise(0))
+    curator = Curator(aggregates_of(BASES[-1]), Budget(1), SeededNoise(0))
     with pytest.raises(InputError, match="not a question with a proof"):
         curator.partition(Mine(order, 1.0), curator.budget)
     with pytest.raises(InputError, match="not a question with a proof"):

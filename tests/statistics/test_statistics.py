@@ -71,7 +71,7 @@ def all_walks(visits: int) -> list[Piece]:
     return walks
 
 
-def records(trips: list[list[Piece]]) -> Aggregates:
+def aggregates_of(trips: list[list[Piece]]) -> Aggregates:
     """Trips of given pieces: points in the middles of cells, with a silence between pieces."""
     points = [(column + 0.5, row + 0.5) for trip in trips for piece in trip for row, column in piece]
     times = [i + p * SILENCE for trip in trips for p, piece in enumerate(trip) for i in range(len(piece))]
@@ -95,13 +95,13 @@ def changes(question: Statistic | Scores, bases: list[list[list[Piece]]], trips:
     """|f(D + trip) - f(D)|, a row for each D and trip."""
     rows = []
     for base in bases:
-        before = records(base).value(question)
-        rows += [np.abs(records([*base, trip]).value(question) - before) for trip in trips]
+        before = aggregates_of(base).value(question)
+        rows += [np.abs(aggregates_of([*base, trip]).value(question) - before) for trip in trips]
     return np.array(rows)
 
 
 def test_the_grid_walks_are_what_they_seem() -> None:
-    kept = records([[((0, 0), (0, 1)), ((2, 2), (1, 2), (1, 1)), ((0, 0),)]])
+    kept = aggregates_of([[((0, 0), (0, 1)), ((2, 2), (1, 2), (1, 1)), ((0, 0),)]])
     assert kept.engine.walks.cells.tolist() == [0, 1, 8, 5, 4, 0]
     assert Part(kept.engine.walks).longest.tolist() == [1]
     assert len(SINGLE) > 1500
@@ -204,11 +204,11 @@ def test_a_person_counts_with_at_most_m_trips() -> None:
                 DistinctCounts(ALL[[8]]),
                 QueryTotals(ALL[[8, 3]]),
             ):
-                both = records(others + own)
+                both = aggregates_of(others + own)
                 assert keep[:kept].all()
                 assert keep[kept:].sum() == min(m, len(own))
                 change = np.abs(
-                    Aggregates.of(both.engine.walks, keep).value(statistic) - records(others).value(statistic)
+                    Aggregates.of(both.engine.walks, keep).value(statistic) - aggregates_of(others).value(statistic)
                 ).sum()
                 assert change <= m * statistic.sensitivity
                 most = max(most, change / statistic.sensitivity)
@@ -254,14 +254,14 @@ def test_bounds_are_checked() -> None:
 
 
 def test_shares_by_group_are_sums_of_cell_shares() -> None:
-    kept = records([TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 50)])
+    kept = aggregates_of([TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 50)])
     cells = kept.value(CellShares())
     sums = [cells[(group == GROUPS).ravel()].sum() for group in range(3)]
     np.testing.assert_array_equal(kept.value(GroupShares(GROUPS)), sums)
 
 
 def test_rectangles_met_are_the_sum_of_counts_and_those_missed_the_rest() -> None:
-    kept = records([TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 50)])
+    kept = aggregates_of([TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 50)])
     for rectangles in (ALL, ALL[[5, 5, 8]]):
         met = kept.value(DistinctCounts(rectangles)).sum()
         assert kept.value(QueryTotals(rectangles)).tolist() == [met, 50 * len(rectangles) - met]
@@ -321,13 +321,13 @@ def test_an_empty_data_set_has_all_statistics() -> None:
     shares = (CellShares(), GroupShares(GROUPS))
     costs = UniformityCosts(ROWS.regions)
     for statistic in (TripCount(), Endpoints(ROWS), Crossings(ROWS, 2), *shares, costs, QueryTotals(ALL)):
-        assert not records([]).value(statistic).any()
+        assert not aggregates_of([]).value(statistic).any()
     assert MASS < 2**30
 
 
 def test_noisy_answers_come_near_the_exact_ones_at_a_large_epsilon() -> None:
     base = [TRIPS[i] for i in RANDOM.integers(0, len(TRIPS), 200)]
-    kept = records(base)
+    kept = aggregates_of(base)
     curator = Curator(kept.engine.walks, Budget(4000), SeededNoise(0), Unit.trip())
     some = random_rectangles(GRID, 5, RANDOM)
     for statistic in (TripCount(), Endpoints(ROWS), DistinctCounts(some), QueryTotals(some)):

@@ -734,11 +734,11 @@ function explain(release) {
 
 /* The address of the page */
 
-let keeping;
-let kept = "";
+let addressTimer;
+let writtenAddress = "";
 function keepAddress() {
-  clearTimeout(keeping);
-  keeping = setTimeout(writeAddress, 150);
+  clearTimeout(addressTimer);
+  addressTimer = setTimeout(writeAddress, 150);
 }
 
 function writeAddress() {
@@ -750,8 +750,8 @@ function writeAddress() {
   if (state.rectangles.length) parts.push(`r=${state.rectangles.map((one) => one.sides.join(",")).join(";")}`);
   if (state.theme) parts.push(`theme=${state.theme}`);
   if (state.opacity !== 85) parts.push(`opacity=${state.opacity}`);
-  kept = `#${parts.join("&")}`;
-  history.replaceState(null, "", kept);
+  writtenAddress = `#${parts.join("&")}`;
+  history.replaceState(null, "", writtenAddress);
 }
 
 function numbers(text, wanted) {
@@ -914,7 +914,7 @@ function listen() {
     keepAddress();
   });
   document.addEventListener("keydown", press);
-  addEventListener("hashchange", () => location.hash !== kept && readAddress());
+  addEventListener("hashchange", () => location.hash !== writtenAddress && readAddress());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     showTheme();
     paint();
