@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dqam.audit.formats import FORMATS, Row
+from dqam.audit.formats import FORMATS, TripRow
 from dqam.sources import read
 
 PATH = [(10.1, 50.1), (10.2, 50.2), (10.4, 50.3)]
@@ -15,14 +15,14 @@ PATH = [(10.1, 50.1), (10.2, 50.2), (10.4, 50.3)]
 def test_a_trip_is_read_as_it_was_written(name: str, tmp_path: Path) -> None:
     form = FORMATS[name]
     pieces = [[point] for point in PATH] if form.by_point else [PATH]
-    rows = [Row("7", "70", 1_372_636_800 + i, piece) for i, piece in enumerate(pieces)]
+    rows = [TripRow("7", "70", 1_372_636_800 + i, piece) for i, piece in enumerate(pieces)]
     trips = read(form.write(tmp_path, rows)).trips()
     assert len(trips) == 1
     np.testing.assert_allclose(np.column_stack([trips.x, trips.y]), PATH)
 
 
 def test_a_row_is_shown_as_it_is_written(tmp_path: Path) -> None:
-    form, row = FORMATS["points, CSV"], Row("7", 'a"b', 5, [(10.5, 50.25)], {"lat": "ten"})
+    form, row = FORMATS["points, CSV"], TripRow("7", 'a"b', 5, [(10.5, 50.25)], {"lat": "ten"})
     line = b'7,"a""b",5,10.5,ten'
     assert form.shown(row) == str(line)
     assert form.write(tmp_path, [row]).read_bytes().splitlines() == [b"uid,tid,datetime,lng,lat", line]

@@ -8,7 +8,7 @@ import pytest
 
 from dqam import sources
 from dqam.audit import neighbours
-from dqam.audit.formats import FORMATS, Row
+from dqam.audit.formats import FORMATS, TripRow
 from dqam.audit.hostile import NEIGHBOURS, random_neighbourhood
 from dqam.audit.neighbours import (
     QUESTIONS,
@@ -190,7 +190,7 @@ def test_every_sensitivity_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.fail(f"Sensitivities that are never reached: {[QUESTIONS[i] for i in hidden]}")
 
 
-def rows_of(neighbour: list[tuple[bool, Row]]) -> list[Row]:
+def rows_of(neighbour: list[tuple[bool, TripRow]]) -> list[TripRow]:
     return [row for _, row in neighbour]
 
 

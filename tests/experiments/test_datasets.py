@@ -23,10 +23,10 @@ def test_trips_wholly_inside_are_chosen_by_seed() -> None:
 
 def test_trips_are_made_once(tmp_path: Path) -> None:
     skewed, _ = datasets.made_up()
-    path = datasets.prepare(skewed, 30, 1, tmp_path, lambda share: None)
+    path = datasets.generated_file(skewed, 30, 1, tmp_path, lambda share: None)
     written = path.stat().st_mtime_ns
     assert len(read(path).trips()) == 30
-    assert datasets.prepare(skewed, 30, 1, tmp_path, lambda share: None) == path
+    assert datasets.generated_file(skewed, 30, 1, tmp_path, lambda share: None) == path
     assert path.stat().st_mtime_ns == written
     assert len({skewed.file(30, 1), skewed.file(30, 2), skewed.file(31, 1)}) == 3
 

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from dqam.experiments.figures import colour, label, panels
-from dqam.experiments.plan import Plan, Settings
-from dqam.experiments.protocol import DISTINCT, EXACT, NO_NOISE, Measured, Row, Task
+from dqam.experiments.plan import ExperimentPlan, Settings
+from dqam.experiments.protocol import DISTINCT, EXACT, NO_NOISE, ResultRow, RunResult, Task
 from dqam.experiments.results import Results
 from dqam.mechanisms import MECHANISMS
 
@@ -21,12 +21,14 @@ def test_a_mechanism_has_the_same_colour_in_both_forms() -> None:
 
 
 def test_panels_without_runs_are_left_out(tiny: Settings) -> None:
-    plan = Plan(tiny, "city", "city-uniform")
+    plan = ExperimentPlan(tiny, "city", "city-uniform")
     spot = plan.spots("queries")[1]
     where = (spot.data, spot.trips, spot.resolution, spot.queries)
     tasks = [Task(DISTINCT, *where, 1.0, "uniform", 0, run) for run in range(2)]
     tasks.append(Task(DISTINCT, *where, NO_NOISE, EXACT))
-    results = Results([Row(task, Measured(3.0 + task.run, *([1.0] * 7)), 0, task.key(""), "0") for task in tasks])
+    results = Results(
+        [ResultRow(task, RunResult(3.0 + task.run, *([1.0] * 7)), 0, task.key(""), "0") for task in tasks]
+    )
     (panel,) = panels(plan, "queries", DISTINCT, results, {})
     assert panel.title == "60 queries"
     lines = {line.mechanism: line.points for line in panel.lines}

@@ -7,8 +7,8 @@ import pytest
 from dqam.experiments.claims import Claim
 from dqam.experiments.datasets import made_up
 from dqam.experiments.page import PageContent, write_page
-from dqam.experiments.plan import FIGURES, Plan, Settings
-from dqam.experiments.protocol import Measured, Row
+from dqam.experiments.plan import FIGURES, ExperimentPlan, Settings
+from dqam.experiments.protocol import ResultRow, RunResult
 from dqam.experiments.results import Results
 from dqam.mechanisms import MECHANISMS
 from tests.html import Page
@@ -17,18 +17,18 @@ BAD = '<script>alert("1")</script>'
 
 
 @pytest.fixture
-def plan(tiny: Settings) -> Plan:
-    return Plan(tiny, "city", "city-uniform")
+def plan(tiny: Settings) -> ExperimentPlan:
+    return ExperimentPlan(tiny, "city", "city-uniform")
 
 
-def results_of(plan: Plan) -> Results:
+def results_of(plan: ExperimentPlan) -> Results:
     """Every run of the plan, with an error of 2 where every other number is 1."""
     return Results(
-        [Row(task, Measured(2.0, *([1.0] * 7)), task.run, task.key(""), "0") for task in plan.tasks("claims")]
+        [ResultRow(task, RunResult(2.0, *([1.0] * 7)), task.run, task.key(""), "0") for task in plan.tasks("claims")]
     )
 
 
-def page_of(folder: Path, plan: Plan, results: Results, figures: list[str]) -> Page:
+def page_of(folder: Path, plan: ExperimentPlan, results: Results, figures: list[str]) -> Page:
     drawn = {name: folder / f"{name}.svg" for name in ("size", "size-paper")}
     for path in drawn.values():
         path.write_text("<svg/>")
@@ -37,7 +37,7 @@ def page_of(folder: Path, plan: Plan, results: Results, figures: list[str]) -> P
     return Page((folder / "index.html").read_text())
 
 
-def test_page_loads_nothing_and_escapes_what_it_is_given(tmp_path: Path, plan: Plan) -> None:
+def test_page_loads_nothing_and_escapes_what_it_is_given(tmp_path: Path, plan: ExperimentPlan) -> None:
     page = page_of(tmp_path, plan, results_of(plan), list(FIGURES))
     page.assert_loads_nothing()
     assert BAD in page.text
@@ -46,7 +46,7 @@ def test_page_loads_nothing_and_escapes_what_it_is_given(tmp_path: Path, plan: P
     assert "This is a quick run" in page.text
 
 
-def test_page_has_a_section_for_each_figure(tmp_path: Path, plan: Plan) -> None:
+def test_page_has_a_section_for_each_figure(tmp_path: Path, plan: ExperimentPlan) -> None:
     page = page_of(tmp_path, plan, results_of(plan), list(FIGURES))
     assert page.ids == ["settings", "mechanisms", *(name for name in FIGURES if name != "claims"), "uniform", "claims"]
     assert [link for link in page.links if link.startswith("#")] == [
@@ -59,7 +59,7 @@ def test_page_has_a_section_for_each_figure(tmp_path: Path, plan: Plan) -> None:
     assert only.ids == ["settings", "mechanisms", "queries", "uniform"]
 
 
-def test_tables_have_the_results(tmp_path: Path, plan: Plan) -> None:
+def test_tables_have_the_results(tmp_path: Path, plan: ExperimentPlan) -> None:
     page = page_of(tmp_path, plan, results_of(plan), list(FIGURES))
     described, errors, deviations = (table for table in page.tables if table[0][0] == "Mechanism")
     assert [row[0] for row in described[1:]] == list(MECHANISMS)
@@ -70,7 +70,7 @@ def test_tables_have_the_results(tmp_path: Path, plan: Plan) -> None:
     assert dict(page.tables[0])["Trips"] == "50, 80"
 
 
-def test_without_results_the_page_says_only_what_is_planned(tmp_path: Path, plan: Plan) -> None:
+def test_without_results_the_page_says_only_what_is_planned(tmp_path: Path, plan: ExperimentPlan) -> None:
     page = page_of(tmp_path, plan, Results([]), [])
     assert page.ids == ["settings", "mechanisms"]
     assert len(page.tables) == 2

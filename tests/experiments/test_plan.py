@@ -1,6 +1,6 @@
 """The runs that figures need."""
 
-from dqam.experiments.plan import FIGURES, Plan, Settings
+from dqam.experiments.plan import FIGURES, ExperimentPlan, Settings
 
 
 def test_every_figure_of_the_paper_fits_the_settings() -> None:
@@ -13,6 +13,6 @@ def test_every_figure_of_the_paper_fits_the_settings() -> None:
 
 
 def test_claims_need_the_runs_of_all_figures(tiny: Settings) -> None:
-    plan = Plan(tiny, "city", "city-uniform")
+    plan = ExperimentPlan(tiny, "city", "city-uniform")
     assert plan.tasks("claims") == set().union(*(plan.tasks(figure) for figure in FIGURES if figure != "claims"))
     assert all(task.alone for task in plan.tasks("time"))

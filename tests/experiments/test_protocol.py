@@ -3,7 +3,18 @@
 import numpy as np
 import pytest
 
-from dqam.experiments.protocol import DISTINCT, EXACT, NO_NOISE, PAPER, START, Bench, Measured, Row, Task, noise_seed
+from dqam.experiments.protocol import (
+    DISTINCT,
+    EXACT,
+    NO_NOISE,
+    PAPER,
+    START,
+    Bench,
+    ResultRow,
+    RunResult,
+    Task,
+    noise_seed,
+)
 from dqam.geometry.counting import count_distinct
 from dqam.mechanisms import make
 from dqam.privacy.budget import Budget
@@ -60,8 +71,8 @@ def test_the_uniform_start_has_the_exact_number_of_trips(bench: Bench) -> None:
 
 
 def test_a_row_survives_being_flat() -> None:
-    row = Row(task("uniform"), Measured(*map(float, range(8))), 7, "key", "0")
-    assert Row.of(row.flat()) == row
+    row = ResultRow(task("uniform"), RunResult(*map(float, range(8))), 7, "key", "0")
+    assert ResultRow.of(row.flat()) == row
 
 
 def test_keys_tell_everything_apart() -> None:

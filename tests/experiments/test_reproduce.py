@@ -10,8 +10,8 @@ import pytest
 
 from dqam.errors import InputError
 from dqam.experiments import reproduce as experiments
-from dqam.experiments.plan import FIGURES, Plan, Settings
-from dqam.experiments.protocol import Bench, Measured, Task
+from dqam.experiments.plan import FIGURES, ExperimentPlan, Settings
+from dqam.experiments.protocol import Bench, RunResult, Task
 from dqam.experiments.reproduce import StoppedError, reproduce
 from tests.commands import run
 from tests.html import Page
@@ -24,7 +24,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[Task]:
     calls: list[Task] = []
     run = Bench.run
 
-    def note(self: Bench, task: Task) -> Measured:
+    def note(self: Bench, task: Task) -> RunResult:
         calls.append(task)
         return run(self, task)
 
@@ -45,7 +45,7 @@ def test_everything(tmp_path: Path, tiny: Settings, monkeypatch: pytest.MonkeyPa
         for ending in ("png", "svg", "csv"):
             assert (tmp_path / f"{name}.{ending}").stat().st_size > 100
     table = pq.read_table(tmp_path / "results.parquet")
-    wanted = Plan(tiny, "city", "city-uniform").tasks("claims")
+    wanted = ExperimentPlan(tiny, "city", "city-uniform").tasks("claims")
     assert table.num_rows == len(wanted) == len({*calls})
     assert {"error", "error_fresh", "seed", "version", "kld", "seconds", "evenness"} <= set(table.column_names)
     check_page(page)
@@ -81,7 +81,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, tiny: Settings, monkeypatch:
     small = replace(tiny, epsilons=(1.0,), runs=1)
     run, left = Bench.run, [5]
 
-    def interrupted(self: Bench, task: Task) -> Measured:
+    def interrupted(self: Bench, task: Task) -> RunResult:
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
@@ -93,7 +93,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, tiny: Settings, monkeypatch:
     monkeypatch.setattr(Bench, "run", run)
     calls = counted(monkeypatch)
     reproduce(tmp_path, small, ["deviation"])
-    assert len(calls) == len(Plan(small, "city", "city-uniform").tasks("deviation")) - 5
+    assert len(calls) == len(ExperimentPlan(small, "city", "city-uniform").tasks("deviation")) - 5
 
 
 def test_other_code_is_run_again(tmp_path: Path, tiny: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_other_code_is_run_again(tmp_path: Path, tiny: Settings, monkeypatch: py
     calls = counted(monkeypatch)
     monkeypatch.setattr(experiments, "code_stamp", lambda *_: "changed")
     reproduce(tmp_path, small, ["deviation"])
-    assert len(calls) == len(Plan(small, "city", "city-uniform").tasks("deviation"))
+    assert len(calls) == len(ExperimentPlan(small, "city", "city-uniform").tasks("deviation"))
 
 
 def test_an_unknown_figure_lists_the_known(tmp_path: Path) -> None:

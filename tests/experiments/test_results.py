@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from dqam.experiments.plan import Plan, Settings
-from dqam.experiments.protocol import DISTINCT, PAPER, Measured, Row, Task
+from dqam.experiments.plan import ExperimentPlan, Settings
+from dqam.experiments.protocol import DISTINCT, PAPER, ResultRow, RunResult, Task
 from dqam.experiments.results import Point, Results, save_csv
 
 
-def row(task: Task, error: float) -> Row:
-    return Row(task, Measured(error, *([1.0] * 7)), task.run, task.key(""), "0")
+def row(task: Task, error: float) -> ResultRow:
+    return ResultRow(task, RunResult(error, *([1.0] * 7)), task.run, task.key(""), "0")
 
 
 def test_the_paper_reports_the_best_t(tiny: Settings) -> None:
-    plan = Plan(tiny, "city", "city-uniform")
+    plan = ExperimentPlan(tiny, "city", "city-uniform")
     spot = plan.home
     where = (spot.data, spot.trips, spot.resolution, spot.queries, 1.0)
     errors = {10: (4.0, 6.0), 20: (1.0, 3.0)}

@@ -8,12 +8,12 @@ import pytest
 from dqam import cities
 from dqam.errors import InputError
 from dqam.experiments import runner
-from dqam.experiments.plan import Plan, Settings
-from dqam.experiments.protocol import DISTINCT, Row
+from dqam.experiments.plan import ExperimentPlan, Settings
+from dqam.experiments.protocol import DISTINCT, ResultRow
 
 
 def test_processes_give_the_same_numbers(tmp_path: Path, tiny: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = Plan(replace(tiny, epsilons=(1.0,), runs=1), "city", "city-uniform")
+    plan = ExperimentPlan(replace(tiny, epsilons=(1.0,), runs=1), "city", "city-uniform")
     tasks = [task for task in plan.tasks("deviation") if task.protocol == DISTINCT]
     path = tmp_path / "city.parquet"
     cities.write_parquet(cities.city_trips(50, 0), path, 50)
@@ -21,7 +21,7 @@ def test_processes_give_the_same_numbers(tmp_path: Path, tiny: Settings, monkeyp
     monkeypatch.setattr(runner, "CHUNK", 2)
     kept: list[dict[str, float]] = []
     for processes in (1, 2):
-        rows: list[Row] = []
+        rows: list[ResultRow] = []
         runner.run_all(runner.chunked(tasks, {("city", 50): place}), processes, rows.extend)
         kept.append({row.key: row.measured.error for row in rows})
     assert kept[0] == kept[1]

@@ -47,11 +47,11 @@ def test_all_modules_that_a_run_loads_are_stamped(tmp_path: Path) -> None:
     script = """
 import sys
 from pathlib import Path
-from dqam.experiments.datasets import made_up, prepare
+from dqam.experiments.datasets import made_up, generated_file
 from dqam.experiments.printed import PRINTED
 from dqam.experiments.protocol import DISTINCT, PAPER, Task, bench, publishable
 data = made_up()[0]
-table = bench(prepare(data, 40, 0, Path(sys.argv[1]), print), data.bounds, 3, 0)
+table = bench(generated_file(data, 40, 0, Path(sys.argv[1]), print), data.bounds, 3, 0)
 for protocol, names in ((DISTINCT, publishable()), (PAPER, PRINTED)):
     for name in names:
         table.run(Task(protocol, "city", 40, 3, 20, 10.0, name, 2 if protocol == PAPER else 0))

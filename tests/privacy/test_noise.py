@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dqam.errors import InputError
-from dqam.privacy.noise import Noise, OpenDPNoise, SeededNoise, prepare
+from dqam.privacy.noise import Noise, OpenDPNoise, SeededNoise, within_64_bits
 
 SAMPLES = 100_000
 SCALE = Fraction(7, 2)
@@ -88,11 +88,11 @@ def test_bad_input_never_reaches_a_sampler(noise: Noise) -> None:
 
 
 def test_large_values_are_clamped_and_not_refused() -> None:
-    values, scale = prepare(np.array([2**63 - 1, -(2**63), 7]), Fraction(1, 3))
+    values, scale = within_64_bits(np.array([2**63 - 1, -(2**63), 7]), Fraction(1, 3))
     assert values.tolist() == [2**62, -(2**62), 7]
     assert Fraction(scale) >= Fraction(1, 3)
     for exact in (Fraction(1, 3), Fraction(10**15 + 1, 7), Fraction(22, 7)):
-        assert exact <= Fraction(prepare(values, exact)[1]) <= exact * (1 + Fraction(1, 10**15))
+        assert exact <= Fraction(within_64_bits(values, exact)[1]) <= exact * (1 + Fraction(1, 10**15))
 
 
 def test_opendp_gives_the_epsilon_that_is_charged() -> None:

@@ -17,7 +17,7 @@ from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
 from dqam.mechanisms.flux_fit import ENDPOINT_WEIGHT
 from dqam.privacy.aggregates import Aggregates, InMemory
-from dqam.privacy.noise import WIDEST, OpenDPNoise, SeededNoise, prepare
+from dqam.privacy.noise import WIDEST, OpenDPNoise, SeededNoise, within_64_bits
 from dqam.statistics import (
     CROSSING,
     MASS,
@@ -102,7 +102,7 @@ def test_the_sums_of_all_trips_there_may_be(question: Question, trips: Crowd) ->
     assert max(map(abs, exact)) <= LARGEST
     found = trips.value(question)
     assert found.tolist() == exact
-    assert prepare(found, Fraction(1))[0].tolist() == exact  # nothing is cut
+    assert within_64_bits(found, Fraction(1))[0].tolist() == exact  # nothing is cut
 
 
 def test_every_question_is_tried_at_its_limits() -> None:

@@ -1,6 +1,6 @@
 """Adversarial rows in every format that can be read.
 
-A `Row` is the same in all formats, and a `Format` writes rows to a file or puts them into an object for `dqam.read`.
+A `TripRow` is the same in all formats. A `Format` writes rows to a file, or puts them into an object for `dqam.read`.
 Lines of CSV are what a CSV writer makes of their values. Quotes that are never closed are not tried, because by the
 rules of CSV everything after them belongs to one row.
 """
@@ -33,7 +33,7 @@ NATIVE_LINE = pa.list_(NATIVE_POINT)
 
 
 @dataclass(frozen=True)
-class Row:
+class TripRow:
     """A row of any format.
 
     points     one point, or several in a format in which a row is a line
@@ -94,17 +94,17 @@ class Format:
         """The roles whose values may be bad: all but ids, and but polylines that are no text in a file."""
         return [role for role in self.columns if role not in self.keys and (role, self.save) != ("polyline", _trips)]
 
-    def shown(self, row: Row) -> str:
+    def shown(self, row: TripRow) -> str:
         """A row in readable form."""
         values = {name: self._value(role, row) for role, name in self.columns.items()}
         return str(self._line(row, values) if self.csv else values)
 
-    def _line(self, row: Row, values: Mapping[str, Any]) -> bytes:
+    def _line(self, row: TripRow, values: Mapping[str, Any]) -> bytes:
         """A line of CSV; values that are bytes are written as they are."""
         fields = [each if isinstance(each, bytes) else _quoted(each or "").encode() for each in values.values()]
         return bytes(row.overrides.get("line", b",".join)(fields))
 
-    def write(self, folder: Path, rows: Sequence[Row]) -> Any:
+    def write(self, folder: Path, rows: Sequence[TripRow]) -> Any:
         """Write the rows to a file in `folder`, or put them into an object; return what `dqam.read` is given."""
         values = [{role: self._value(role, row) for role in self.columns} for row in rows]
         if self.sort:
@@ -118,7 +118,7 @@ class Format:
         arrays = [_array([each[role] for each in values], types[role]) for role in self.columns]
         return self.save(folder, pa.table(arrays, names=list(self.columns.values())))
 
-    def _value(self, role: str, row: Row) -> Any:
+    def _value(self, role: str, row: TripRow) -> Any:
         if role in row.overrides:
             return row.overrides[role]
         kind = self.kinds.get(role, pa.string())

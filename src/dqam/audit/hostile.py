@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from dqam.audit.bad_values import IDS, NO_IDS, SPACES, bad_value
-from dqam.audit.formats import FORMATS, Format, Points, Row
+from dqam.audit.formats import FORMATS, Format, Points, TripRow
 from dqam.geometry.grid import Grid
 from dqam.sources import BATCH
 from dqam.values.guarantee import Unit
@@ -72,21 +72,21 @@ def _times(rng: np.random.Generator, count: int) -> list[int]:
     return [int(time) for time in (rng.permutation(times) if rng.uniform() < 0.3 else times)]
 
 
-def _rows(rng: np.random.Generator, form: Format, person: str | None, trip: str | None, most: int) -> list[Row]:
+def _rows(rng: np.random.Generator, form: Format, person: str | None, trip: str | None, most: int) -> list[TripRow]:
     """One trip in random pieces, a row each; in a format by points, each row is a point."""
     points = _path(rng, most)
     if form.by_point:
-        return [Row(person, trip, time, [at]) for at, time in zip(points, _times(rng, len(points)), strict=True)]
+        return [TripRow(person, trip, time, [at]) for at, time in zip(points, _times(rng, len(points)), strict=True)]
     parts = 1 if form.no_ids else int(rng.choice([1, 1, 2, 5, 20, most], p=[0.3, 0.2, 0.2, 0.15, 0.1, 0.05]))
     if form.no_ids or rng.uniform() < 0.5:
         cuts = np.linspace(0, len(points), parts + 1).astype(int)
         pieces = [points[a:b] for a, b in pairwise(cuts)]
     else:  # the same row again and again
         pieces = [points] * parts if len(points) < 200 else [points]
-    return [Row(person, trip, time, piece) for piece, time in zip(pieces, _times(rng, len(pieces)), strict=True)]
+    return [TripRow(person, trip, time, piece) for piece, time in zip(pieces, _times(rng, len(pieces)), strict=True)]
 
 
-def _spoiled(rng: np.random.Generator, form: Format, rows: list[Row], share: float, iso: bool) -> list[Row]:
+def _spoiled(rng: np.random.Generator, form: Format, rows: list[TripRow], share: float, iso: bool) -> list[TripRow]:
     """The rows with a bad value in a `share` of them, white space around some ids, and times as ISO text if `iso`."""
     spoiled = []
     texts = [role for role in form.columns if form.kinds.get(role, pa.string()) == pa.string()]
@@ -106,7 +106,7 @@ def _spoiled(rng: np.random.Generator, form: Format, rows: list[Row], share: flo
     return spoiled
 
 
-def _without_id(rng: np.random.Generator, form: Format, rows: list[Row]) -> list[Row]:
+def _without_id(rng: np.random.Generator, form: Format, rows: list[TripRow]) -> list[TripRow]:
     """The first of the rows, if there is one, without one of its ids."""
     role = form.keys[rng.integers(len(form.keys))]
     values = NO_IDS[form.kinds.get(role, pa.string())]
@@ -133,8 +133,8 @@ class Neighbourhood:
     salt: str
     batch: int
     wary: bool
-    base: list[Row]
-    neighbours: list[list[tuple[bool, Row]]]
+    base: list[TripRow]
+    neighbours: list[list[tuple[bool, TripRow]]]
 
 
 def random_neighbourhood(
@@ -154,7 +154,7 @@ def random_neighbourhood(
     ]
     near = [key for key in keys if person is not None and trip is not None and (key[0] == person or key[1] == trip)]
     invalid, iso = float(rng.choice([0.0, 0.15, 1.0], p=[0.5, 0.35, 0.15])), rng.uniform() < 0.5
-    base: list[Row] = []
+    base: list[TripRow] = []
     for _ in range(int(rng.integers(0, 8))):
         candidates = near if near and rng.uniform() < 0.5 else keys
         who, which = candidates[rng.integers(len(candidates))]
@@ -177,7 +177,7 @@ def random_neighbourhood(
     return Neighbourhood(name, unit, grid, gap, salt, batch, wary, base, neighbours)
 
 
-def _mixed(rng: np.random.Generator, base: list[Row], mine: list[Row]) -> list[tuple[bool, Row]]:
+def _mixed(rng: np.random.Generator, base: list[TripRow], mine: list[TripRow]) -> list[tuple[bool, TripRow]]:
     """A unit's rows before, after, within or among those of others, whose order is kept.
 
     Each row comes with whether it belongs to the unit.

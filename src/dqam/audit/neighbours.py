@@ -21,7 +21,7 @@ import numpy as np
 
 from dqam.audit.cases import WHOLE_MECHANISMS
 from dqam.audit.exact import exact_vector
-from dqam.audit.formats import FORMATS, Row
+from dqam.audit.formats import FORMATS, TripRow
 from dqam.audit.hostile import GRID, NEIGHBOURS, Neighbourhood, random_neighbourhood
 from dqam.geometry.arrays import Integers
 from dqam.geometry.hilbert import hilbert_order
@@ -168,7 +168,7 @@ class FilePair:
     """
 
     setting: Neighbourhood
-    rows: list[tuple[bool, Row]]
+    rows: list[tuple[bool, TripRow]]
     engine: str
     mechanism: Mechanism | None = None
 
@@ -177,7 +177,7 @@ class FilePair:
         first = self.run([row for own, row in self.rows if not own])
         return difference(first, self.run([row for _, row in self.rows], first))
 
-    def run(self, rows: Sequence[Row], before: Outcome | None = None) -> Outcome:
+    def run(self, rows: Sequence[TripRow], before: Outcome | None = None) -> Outcome:
         """Ask all questions about a file with these rows, and give the answers of `before`."""
         setting, unit = self.setting, self.setting.unit
         queries = Snapped.of(QUERIES, setting.grid)

@@ -82,7 +82,7 @@ def demo(output: Path, trips: int, seed: int) -> None:
             "Published: private, epsilon = 1": cells.value.reshape(grid.shape),
         }
         note = "Exact counts are not private; these trips are generated. A release holds the right side only."
-        plotting.draw(panels, grid, picture, note, "distinct trips through each cell")
+        plotting.draw_maps(panels, grid, picture, note, "distinct trips through each cell")
     answers.print(plotting.sketch(cells.value.reshape(grid.shape), grid), markup=False)
     answers.print(f"[bold]{plain(release.provenance.promise)}[/]")
     table = Table("Distinct trips through", "Exact", "Published", "Range (90%)", box=None, padding=(0, 2, 0, 0))

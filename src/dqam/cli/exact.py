@@ -69,7 +69,7 @@ def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, s
     histogram = SpatialHistogram.of(tallied(), grid)
     if picture:
         title = f"Visits of cells, {seen['trips on the grid']:,} trips of {source.name}"
-        plotting.draw({title: histogram.faces}, grid, picture, NOT_PRIVATE, "visits")
+        plotting.draw_maps({title: histogram.faces}, grid, picture, NOT_PRIVATE, "visits")
     if as_json:
         print_json(
             {

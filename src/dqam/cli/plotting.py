@@ -35,7 +35,7 @@ def sketch(counts: Numbers, grid: Grid, width: int = 64) -> str:
     return "\n".join("".join(SHADES[s] for s in line) for line in shade[::-1])
 
 
-def draw(panels: Mapping[str, Numbers], grid: Grid, path: str | os.PathLike[str], note: str, unit: str) -> None:
+def draw_maps(panels: Mapping[str, Numbers], grid: Grid, path: str | os.PathLike[str], note: str, unit: str) -> None:
     """Save counts (rows x columns), each under its title, as an image (PNG, SVG or PDF by the ending of `path`).
 
     All are shaded by the logarithm, on one scale.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dqam.experiments.figures import timed_lines
-from dqam.experiments.plan import Plan, Spot
+from dqam.experiments.plan import ExperimentPlan, Spot
 from dqam.experiments.printed import PRINTED
 from dqam.experiments.protocol import DISTINCT, EXACT, PAPER, START, publishable
 from dqam.experiments.results import Results
@@ -33,10 +33,10 @@ class Claim:
     why: str
 
 
-def number(value: float) -> str:
+def rounded(value: float) -> str:
     """A number with three significant digits.
 
-    >>> number(1234.5), number(1.901), number(0.00123), number(1e-12)
+    >>> rounded(1234.5), rounded(1.901), rounded(0.00123), rounded(1e-12)
     ('1,234', '1.90', '0.00123', '0')
     """
     if abs(value) < 1e-9:  # rounding
@@ -44,9 +44,9 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")
 
 
-def claims(plan: Plan, results: Results) -> list[Claim]:
+def claims(plan: ExperimentPlan, results: Results) -> list[Claim]:
     """All claims, with numbers from `results`."""
-    rows: list[tuple[str, str, Callable[[Plan, Results], str], str]] = [
+    rows: list[tuple[str, str, Callable[[ExperimentPlan, Results], str], str]] = [
         (
             "DQAM mostly has the lowest error, especially for small ε",
             "Lowest error in most panels of the figure by data set and size.",
@@ -159,7 +159,7 @@ def claims(plan: Plan, results: Results) -> list[Claim]:
     return [Claim(about, reported, measure(plan, results), why) for about, reported, measure, why in rows]
 
 
-def uneven(plan: Plan, results: Results) -> dict[float, float]:
+def uneven(plan: ExperimentPlan, results: Results) -> dict[float, float]:
     """For each epsilon the largest (largest - smallest face) / mean face of dqam-printed at home, over all runs."""
     found = {}
     for epsilon in plan.settings.epsilons:
@@ -170,7 +170,7 @@ def uneven(plan: Plan, results: Results) -> dict[float, float]:
     return found
 
 
-def _ask_of(plan: Plan) -> Spot:
+def _ask_of(plan: ExperimentPlan) -> Spot:
     """The setting in which the paper reports its factor: 8,000 queries if this run has them, or the default."""
     return replace(plan.home, queries=8_000) if 8_000 in plan.settings.query_counts else plan.home
 
@@ -180,11 +180,11 @@ def _errors(results: Results, protocol: str, spot: Spot, epsilon: float, names: 
     return {name: point.mean for name, point in points.items() if point is not None}
 
 
-def _listed(values: dict[str, float], form: Callable[[float], str] = number) -> str:
+def _listed(values: dict[str, float], form: Callable[[float], str] = rounded) -> str:
     return ", ".join(f"{name} {form(value)}" for name, value in values.items())
 
 
-def _lowest(plan: Plan, results: Results) -> str:
+def _lowest(plan: ExperimentPlan, results: Results) -> str:
     alone: dict[str, int] = {}
     settings = tied = 0
     for spot in plan.spots("size"):
@@ -210,12 +210,12 @@ def _lowest(plan: Plan, results: Results) -> str:
     )
 
 
-def _factor(plan: Plan, results: Results) -> str:
+def _factor(plan: ExperimentPlan, results: Results) -> str:
     spot, epsilon = _ask_of(plan), plan.settings.epsilons[0]
     printed = _errors(results, PAPER, spot, epsilon, ["prish-printed", "dqam-printed"])
     sound = _errors(results, DISTINCT, spot, epsilon, ["prish", "dqam"])
     told = [
-        f"{kind} {number(errors[prish])} / {number(errors[dqam])} = {number(errors[prish] / errors[dqam])}"
+        f"{kind} {rounded(errors[prish])} / {rounded(errors[dqam])} = {rounded(errors[prish] / errors[dqam])}"
         for kind, errors, prish, dqam in (
             ("as printed", printed, "prish-printed", "dqam-printed"),
             ("private, on distinct trips,", sound, "prish", "dqam"),
@@ -229,7 +229,7 @@ def _at(spot: Spot, epsilon: float) -> str:
     return f"At {spot.trips:,} trips, {spot.queries:,} queries, ε = {epsilon:g}:"
 
 
-def _small_error(plan: Plan, results: Results) -> str:
+def _small_error(plan: ExperimentPlan, results: Results) -> str:
     spot, epsilon = _ask_of(plan), plan.settings.epsilons[0]
     printed = _errors(results, PAPER, spot, epsilon, ["dqam-printed", "prish-printed"])
     sound = _errors(results, DISTINCT, spot, epsilon, ["uniform", "dqam", "prish"])
@@ -237,10 +237,10 @@ def _small_error(plan: Plan, results: Results) -> str:
     if mean is None or not (printed or sound):
         return MISSING
     both = "; ".join(_listed(values) for values in (printed, sound) if values)
-    return f"{_at(spot, epsilon)} {both}; the mean distinct answer is {number(mean.mean)}."
+    return f"{_at(spot, epsilon)} {both}; the mean distinct answer is {rounded(mean.mean)}."
 
 
-def _faces_factor(plan: Plan, results: Results) -> str:
+def _faces_factor(plan: ExperimentPlan, results: Results) -> str:
     spot, epsilon = _ask_of(plan), plan.settings.epsilons[0]
     errors = _errors(results, PAPER, spot, epsilon, list(PRINTED))
     own = errors.get("dqam-printed")
@@ -256,12 +256,12 @@ def _faces_factor(plan: Plan, results: Results) -> str:
     return told
 
 
-def _never_splits(plan: Plan, results: Results) -> str:
+def _never_splits(plan: ExperimentPlan, results: Results) -> str:
     spreads = uneven(plan, results)
     if not spreads:
         return MISSING
     even = [epsilon for epsilon, spread in spreads.items() if spread <= EVEN]
-    told = ", ".join(f"{number(spread)} at ε = {epsilon:g}" for epsilon, spread in spreads.items())
+    told = ", ".join(f"{rounded(spread)} at ε = {epsilon:g}" for epsilon, spread in spreads.items())
     verdict = f"all faces equal for ε in {{{', '.join(f'{e:g}' for e in even)}}}" if even else "no output is uniform"
     start, own = (
         results.point(PAPER, plan.home, START),
@@ -269,11 +269,11 @@ def _never_splits(plan: Plan, results: Results) -> str:
     )
     same = ""
     if start is not None and own is not None:
-        same = f" Its error is {number(own.mean)}, the uniform start's is {number(start.mean)}."
+        same = f" Its error is {rounded(own.mean)}, the uniform start's is {rounded(start.mean)}."
     return f"dqam-printed, {plan.home.trips:,} trips: {verdict} (largest relative spread of faces: {told}).{same}"
 
 
-def _deviations(plan: Plan, results: Results) -> str:
+def _deviations(plan: ExperimentPlan, results: Results) -> str:
     told = []
     for epsilon in (plan.settings.epsilons[0], _telling(plan)):
         for protocol, suffix in ((PAPER, "-printed"), (DISTINCT, "")):
@@ -286,19 +286,19 @@ def _deviations(plan: Plan, results: Results) -> str:
     return f"{'; '.join(told)} (see the table)." if told else MISSING
 
 
-def _telling(plan: Plan) -> float:
+def _telling(plan: ExperimentPlan) -> float:
     """An ε at which mechanisms have something to learn."""
     return 0.5 if 0.5 in plan.settings.epsilons else plan.settings.epsilons[-1]
 
 
-def _sensitivity(plan: Plan, results: Results) -> str:
+def _sensitivity(plan: ExperimentPlan, results: Results) -> str:
     error = results.point(DISTINCT, plan.home, EXACT)
     mean = results.point(DISTINCT, plan.home, EXACT, measure="mean_answer")
     if error is None or mean is None:
         return MISSING
     return (
-        f"The exact histogram, without any noise, has an average error of {number(error.mean)} because trips return; "
-        f"the mean number of distinct trips is {number(mean.mean)} ({plan.home.trips:,} trips)."
+        f"The exact histogram, without any noise, has an average error of {rounded(error.mean)} because trips return; "
+        f"the mean number of distinct trips is {rounded(mean.mean)} ({plan.home.trips:,} trips)."
     )
 
 
@@ -317,13 +317,13 @@ def _leading() -> str:
     return "dqam" if "dqam" in publishable() else publishable()[-1]
 
 
-def _trend(plan: Plan, results: Results, spots: list[tuple[str, Spot]]) -> str:
+def _trend(plan: ExperimentPlan, results: Results, spots: list[tuple[str, Spot]]) -> str:
     name, epsilon = _leading(), _telling(plan)
     told = []
     for what, spot in spots:
         point, share = results.point(DISTINCT, spot, name, epsilon), _relative(results, spot, name, epsilon)
         if point is not None and share is not None:
-            told.append(f"{number(point.mean)} ({_percent(share)}) at {what}")
+            told.append(f"{rounded(point.mean)} ({_percent(share)}) at {what}")
     return (
         f"{name}, ε = {epsilon:g}, error (as a share of the mean answer): {', '.join(told)}."
         if len(told) > 1
@@ -331,16 +331,16 @@ def _trend(plan: Plan, results: Results, spots: list[tuple[str, Spot]]) -> str:
     )
 
 
-def _by_size(plan: Plan, results: Results) -> str:
+def _by_size(plan: ExperimentPlan, results: Results) -> str:
     spots = [(f"{s.trips:,} trips", s) for s in plan.spots("size") if s.data == plan.skewed]
     return _trend(plan, results, spots)
 
 
-def _by_queries(plan: Plan, results: Results) -> str:
+def _by_queries(plan: ExperimentPlan, results: Results) -> str:
     return _trend(plan, results, [(f"{s.queries:,}", s) for s in plan.spots("queries")])
 
 
-def _by_resolution(plan: Plan, results: Results) -> str:
+def _by_resolution(plan: ExperimentPlan, results: Results) -> str:
     distinct = _trend(plan, results, [(f"resolution {s.resolution}", s) for s in plan.spots("resolution")])
     first, last = plan.spots("resolution")[0], plan.spots("resolution")[-1]
     epsilon = _telling(plan)
@@ -351,7 +351,7 @@ def _by_resolution(plan: Plan, results: Results) -> str:
     return f"{distinct} As printed, error at {last.resolution} divided by that at {first.resolution}: {_listed(grown)}."
 
 
-def _by_skew(plan: Plan, results: Results) -> str:
+def _by_skew(plan: ExperimentPlan, results: Results) -> str:
     epsilon = _telling(plan)
     told = []
     for name in ("mwem", "dawa", "dqam", "uniform"):
@@ -366,7 +366,7 @@ def _by_skew(plan: Plan, results: Results) -> str:
     )
 
 
-def _divergence(plan: Plan, results: Results) -> str:
+def _divergence(plan: ExperimentPlan, results: Results) -> str:
     told = []
     for epsilon in (plan.settings.epsilons[0], plan.settings.epsilons[-1]):
         names = [(DISTINCT, n) for n in plan.mechanisms("kld", DISTINCT)]
@@ -376,16 +376,16 @@ def _divergence(plan: Plan, results: Results) -> str:
         if found:
             told.append(f"ε = {epsilon:g}: {_listed(found)}")
     even = results.point(DISTINCT, replace(plan.home, data=plan.even), "uniform", plan.settings.epsilons[-1], "kld")
-    also = f" Uniform on the nearly uniform data set: {number(even.mean)}." if even is not None else ""
+    also = f" Uniform on the nearly uniform data set: {rounded(even.mean)}." if even is not None else ""
     return f"{plan.home.trips:,} trips, {'; '.join(told)}.{also}" if told else MISSING
 
 
-def _times(plan: Plan, results: Results) -> str:
+def _times(plan: ExperimentPlan, results: Results) -> str:
     told = []
     names = plan.mechanisms("time", DISTINCT) + plan.mechanisms("time", PAPER)
     for protocol, name in timed_lines(names):
         for spot in plan.spots("time"):
             point = results.point(protocol, spot, name, plan.settings.timed_epsilon, measure="seconds", alone=True)
             if point is not None and spot.trips in (plan.settings.sizes[0], plan.settings.sizes[-1]):
-                told.append(f"{name} {number(point.mean)} s ({spot.data}, {spot.trips:,})")
+                told.append(f"{name} {rounded(point.mean)} s ({spot.data}, {spot.trips:,})")
     return f"Given the exact counts, on this machine: {', '.join(told)}." if told else MISSING

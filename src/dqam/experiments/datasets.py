@@ -125,7 +125,7 @@ def real(folder: Path) -> tuple[DataSet, DataSet]:
     )
 
 
-def prepare(data: DataSet, n: int, seed: int, folder: Path, show: Callable[[float], None]) -> Path:
+def generated_file(data: DataSet, n: int, seed: int, folder: Path, show: Callable[[float], None]) -> Path:
     """The Parquet file of n trips, made if it does not exist."""
     path = folder / data.file(n, seed)
     if not path.exists():

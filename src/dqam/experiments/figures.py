@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dqam.errors import InputError
-from dqam.experiments.plan import TIMED, Plan, Spot
+from dqam.experiments.plan import TIMED, ExperimentPlan, Spot
 from dqam.experiments.protocol import DISTINCT, EXACT, PAPER, START, has_rounds
 from dqam.experiments.results import Point, Results, save_csv
 from dqam.mechanisms import MECHANISMS
@@ -101,7 +101,9 @@ class Panel:
     marks: list[tuple[float, float, str]] = field(default_factory=list)  # epsilon, value, mechanism
 
 
-def panels(plan: Plan, figure: str, protocol: str, results: Results, labels: dict[tuple[str, int], str]) -> list[Panel]:
+def panels(
+    plan: ExperimentPlan, figure: str, protocol: str, results: Results, labels: dict[tuple[str, int], str]
+) -> list[Panel]:
     """The panels of a figure under a protocol; panels without lines are left out."""
     measure = "kld" if figure == "kld" else "error"
     drawn = []
@@ -132,7 +134,7 @@ def panels(plan: Plan, figure: str, protocol: str, results: Results, labels: dic
 
 
 def _line(
-    plan: Plan, results: Results, protocol: str, spot: Spot, name: str, measure: str, hindsight: bool = False
+    plan: ExperimentPlan, results: Results, protocol: str, spot: Spot, name: str, measure: str, hindsight: bool = False
 ) -> Line:
     found = {
         epsilon: results.point(protocol, spot, name, epsilon, measure, hindsight) for epsilon in plan.settings.epsilons
@@ -216,7 +218,7 @@ def _scale(axes: Any, together: list[Panel]) -> None:
 
 
 def draw_times(
-    results: Results, plan: Plan, labels: dict[tuple[str, int], str], names: list[str], note: str, path: Path
+    results: Results, plan: ExperimentPlan, labels: dict[tuple[str, int], str], names: list[str], note: str, path: Path
 ) -> None:
     """Running time against the number of trips on log scales, with the times that the paper reports."""
     figure = _figure(9.6, 5.2)

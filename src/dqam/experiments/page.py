@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from dqam import __version__
-from dqam.experiments.claims import EVEN, PAPER_DEVIATIONS, Claim, number, uneven
+from dqam.experiments.claims import EVEN, PAPER_DEVIATIONS, Claim, rounded, uneven
 from dqam.experiments.datasets import DataSet
 from dqam.experiments.figures import base, colour
 from dqam.experiments.metrics import SMOOTHING
-from dqam.experiments.plan import FIGURES, Plan
+from dqam.experiments.plan import FIGURES, ExperimentPlan
 from dqam.experiments.protocol import DISTINCT, EXACT, PAPER, START
 from dqam.experiments.results import Point, Results
 from dqam.mechanisms import MECHANISMS
@@ -41,7 +41,9 @@ class PageContent:
     code: str
 
 
-def write_page(path: Path, plan: Plan, data: Sequence[DataSet], results: Results, content: PageContent) -> None:
+def write_page(
+    path: Path, plan: ExperimentPlan, data: Sequence[DataSet], results: Results, content: PageContent
+) -> None:
     """Write index.html."""
     mean = results.point(DISTINCT, plan.home, EXACT, measure="mean_answer")
     html = render(
@@ -60,10 +62,10 @@ def write_page(path: Path, plan: Plan, data: Sequence[DataSet], results: Results
         mechanisms=MECHANISMS,
         descriptions=_descriptions(),
         pictures={name: base64.b64encode(file.read_bytes()).decode() for name, file in content.drawn.items()},
-        mean_answer="" if mean is None else number(mean.mean),
+        mean_answer="" if mean is None else rounded(mean.mean),
         home_errors={} if mean is None else _home_errors(plan, results, mean.mean),
         deviations=[
-            (name, epsilon, ["" if math.isnan(value) else number(value) for value in values])
+            (name, epsilon, ["" if math.isnan(value) else rounded(value) for value in values])
             for name, epsilon, *values in deviation_rows(plan, results)
         ],
         uniform=_uniform(plan, results),
@@ -73,7 +75,7 @@ def write_page(path: Path, plan: Plan, data: Sequence[DataSet], results: Results
         temporary.write_text(html, encoding="utf-8")
 
 
-def _settings(plan: Plan, code: str) -> list[tuple[str, str]]:
+def _settings(plan: ExperimentPlan, code: str) -> list[tuple[str, str]]:
     chosen, side = plan.settings, 2**plan.settings.resolution
     return [
         ("Trips", ", ".join(f"{size:,}" for size in chosen.sizes)),
@@ -89,7 +91,7 @@ def _settings(plan: Plan, code: str) -> list[tuple[str, str]]:
     ]
 
 
-def _data_sets(plan: Plan, data: Sequence[DataSet], results: Results) -> list[tuple[str, ...]]:
+def _data_sets(plan: ExperimentPlan, data: Sequence[DataSet], results: Results) -> list[tuple[str, ...]]:
     rows = []
     for spot in plan.spots("size"):
         exact = results.runs(DISTINCT, spot, EXACT).get(0)
@@ -108,12 +110,12 @@ def _descriptions() -> dict[str, list[str]]:
     return {name: docs[name].split("\n\n") if name in docs else [] for name in MECHANISMS}
 
 
-def _home_errors(plan: Plan, results: Results, mean_answer: float) -> dict[str, list[tuple[str, str, str]]]:
+def _home_errors(plan: ExperimentPlan, results: Results, mean_answer: float) -> dict[str, list[tuple[str, str, str]]]:
     """For each mechanism and epsilon at the paper's default setting: the errors on given and on fresh rectangles, and
     the first as a share of the mean answer."""
 
     def spell(point: Point | None) -> str:
-        return "" if point is None else number(point.mean)
+        return "" if point is None else rounded(point.mean)
 
     def errors(name: str, epsilon: float) -> tuple[str, str, str]:
         given, fresh = (
@@ -126,7 +128,7 @@ def _home_errors(plan: Plan, results: Results, mean_answer: float) -> dict[str, 
     return {name: [errors(name, epsilon) for epsilon in plan.settings.epsilons] for name in names}
 
 
-def deviation_rows(plan: Plan, results: Results) -> list[tuple[str, float, float, float, float]]:
+def deviation_rows(plan: ExperimentPlan, results: Results) -> list[tuple[str, float, float, float, float]]:
     """(mechanism, epsilon, the paper's deviation, as printed, sound form) at the paper's default setting."""
     rows = []
     names = dict.fromkeys([*PAPER_DEVIATIONS, *plan.mechanisms("deviation", DISTINCT)])
@@ -142,7 +144,7 @@ def deviation_rows(plan: Plan, results: Results) -> list[tuple[str, float, float
     return rows
 
 
-def _uniform(plan: Plan, results: Results) -> list[tuple[Any, ...]]:
+def _uniform(plan: ExperimentPlan, results: Results) -> list[tuple[Any, ...]]:
     """How uniform dqam-printed is, by epsilon."""
     start = results.point(PAPER, plan.home, START)
     rows = []
@@ -155,7 +157,7 @@ def _uniform(plan: Plan, results: Results) -> list[tuple[Any, ...]]:
                 f"{2 * plan.home.trips:,}",
                 f"{spread:.2g}",
                 "yes" if spread <= EVEN else "no",
-                *("" if point is None else number(point.mean) for point in (printed, start)),
+                *("" if point is None else rounded(point.mean) for point in (printed, start)),
             )
         )
     return rows

@@ -74,7 +74,7 @@ class Spot:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExperimentPlan:
     """All figures for some settings, on two data sets: the names of the skewed and of the nearly uniform one."""
 
     settings: Settings

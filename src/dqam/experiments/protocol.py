@@ -67,7 +67,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Measured:
+class RunResult:
     """The result of a run.
 
     error, error_fresh  mean absolute error on the queries that the mechanism was given, and on as many others
@@ -89,11 +89,11 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultRow:
     """A task and its result."""
 
     task: Task
-    measured: Measured
+    measured: RunResult
     seed: int
     key: str
     version: str
@@ -107,10 +107,10 @@ class Row:
         }
 
     @classmethod
-    def of(cls, flat: dict[str, Any]) -> Row:
+    def of(cls, flat: dict[str, Any]) -> ResultRow:
         """The inverse of `flat`."""
-        task, measured = ({field.name: flat[field.name] for field in fields(kind)} for kind in (Task, Measured))
-        return cls(Task(**task), Measured(**measured), flat["seed"], flat["key"], flat["version"])
+        task, measured = ({field.name: flat[field.name] for field in fields(kind)} for kind in (Task, RunResult))
+        return cls(Task(**task), RunResult(**measured), flat["seed"], flat["key"], flat["version"])
 
 
 def noise_seed(seed: int, run: int) -> int:
@@ -139,11 +139,11 @@ class Bench:
         """The query set, or as many fresh rectangles that no mechanism is given; the same for every run."""
         return random_rectangles(self.grid, count, np.random.default_rng([self.seed, count, int(fresh)]))
 
-    def run(self, task: Task) -> Measured:
+    def run(self, task: Task) -> RunResult:
         """Run a task."""
         return self._distinct(task) if task.protocol == DISTINCT else self._as_printed(task)
 
-    def _distinct(self, task: Task) -> Measured:
+    def _distinct(self, task: Task) -> RunResult:
         given, fresh = self.queries(task.queries, False), self.queries(task.queries, True)
         truth, truth_fresh = (self.aggregates.value(DistinctCounts(some)) for some in (given, fresh))
         self.aggregates.value(CellShares())  # counted before the clock starts
@@ -166,7 +166,7 @@ class Bench:
             seconds,
         )
 
-    def _as_printed(self, task: Task) -> Measured:
+    def _as_printed(self, task: Task) -> RunResult:
         given, fresh = self.queries(task.queries, False), self.queries(task.queries, True)
         exact, faces_only = self.exact, False
         began = time.perf_counter()
@@ -187,10 +187,10 @@ class Bench:
 
     def _measured(
         self, made: SpatialHistogram | None, error: float, error_fresh: float, mean_answer: float, seconds: float
-    ) -> Measured:
+    ) -> RunResult:
         if made is None:
-            return Measured(error, error_fresh, mean_answer, math.nan, math.nan, math.nan, math.nan, seconds)
-        return Measured(
+            return RunResult(error, error_fresh, mean_answer, math.nan, math.nan, math.nan, math.nan, seconds)
+        return RunResult(
             error,
             error_fresh,
             mean_answer,

@@ -10,10 +10,10 @@ from pathlib import Path
 from dqam.errors import InputError
 from dqam.experiments import figures
 from dqam.experiments.claims import claims
-from dqam.experiments.datasets import DataSet, made_up, prepare, real
+from dqam.experiments.datasets import DataSet, generated_file, made_up, real
 from dqam.experiments.page import PageContent, deviation_rows, write_page
-from dqam.experiments.plan import FIGURES, Plan, Settings
-from dqam.experiments.protocol import DISTINCT, PAPER, Row, Task
+from dqam.experiments.plan import FIGURES, ExperimentPlan, Settings
+from dqam.experiments.protocol import DISTINCT, PAPER, ResultRow, Task
 from dqam.experiments.results import Results, save_csv
 from dqam.experiments.runner import Parts, Place, chunked, run_all
 from dqam.experiments.stamps import code_stamp, stamp_of
@@ -48,7 +48,7 @@ def reproduce(
     figures.require_matplotlib()
     pair = made_up() if data is None else real(data)
     _claim_folder(output, settings, data)
-    plan = Plan(settings, pair[0].name, pair[1].name)
+    plan = ExperimentPlan(settings, pair[0].name, pair[1].name)
     code = code_stamp(*DECIDING)
     keys = {
         task: task.key(stamp_of(code, one.stamp, str(settings.seed)))
@@ -113,7 +113,7 @@ def _places(
     for one in pair:
         for trips in sorted({task.trips for task in tasks if task.data == one.name}):
             with progress(f"Trips: {one.label(trips)}, {trips:,}") as show:
-                path = prepare(one, trips, seed, folder, show)
+                path = generated_file(one, trips, seed, folder, show)
             places[one.name, trips] = Place(path, one.bounds, seed, stamp_of(code, one.stamp, str(seed)))
     return places
 
@@ -123,14 +123,14 @@ def _run(
     places: dict[tuple[str, int], Place],
     processes: int,
     parts: Parts,
-    rows: dict[str, Row],
+    rows: dict[str, ResultRow],
     progress: Progress,
 ) -> None:
     """Run the tasks and add the results to `rows`; those that are timed come last, one at a time."""
     before = len(rows)
     with progress("Running") as show:
 
-        def keep(made: list[Row]) -> None:
+        def keep(made: list[ResultRow]) -> None:
             parts.save(made)
             rows.update({row.key: row for row in made})
             show((len(rows) - before) / len(tasks))
@@ -141,7 +141,7 @@ def _run(
 
 def _write(
     output: Path,
-    plan: Plan,
+    plan: ExperimentPlan,
     pair: Sequence[DataSet],
     results: Results,
     complete: Sequence[str],
@@ -175,7 +175,9 @@ def _write(
     return page
 
 
-def _draw(output: Path, plan: Plan, name: str, results: Results, labels: dict[tuple[str, int], str]) -> dict[str, Path]:
+def _draw(
+    output: Path, plan: ExperimentPlan, name: str, results: Results, labels: dict[tuple[str, int], str]
+) -> dict[str, Path]:
     """One figure for each protocol; returns the SVG files by name."""
     chosen, drawn = plan.settings, {}
     measure = "kld" if name == "kld" else "error"
@@ -209,7 +211,9 @@ def _draw(output: Path, plan: Plan, name: str, results: Results, labels: dict[tu
     return drawn
 
 
-def _draw_times(output: Path, plan: Plan, results: Results, labels: dict[tuple[str, int], str]) -> dict[str, Path]:
+def _draw_times(
+    output: Path, plan: ExperimentPlan, results: Results, labels: dict[tuple[str, int], str]
+) -> dict[str, Path]:
     names = plan.mechanisms("time", DISTINCT) + plan.mechanisms("time", PAPER)
     if not names:
         return {}

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dqam.experiments.plan import Spot
-from dqam.experiments.protocol import NO_NOISE, PAPER, Row
+from dqam.experiments.protocol import NO_NOISE, PAPER, ResultRow
 from dqam.runtime.files import replacing
 
 
@@ -40,9 +40,9 @@ class Point:
 class Results:
     """Rows, found by what was run."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[ResultRow]) -> None:
         self.rows = sorted(rows, key=lambda row: row.task)
-        self._found: dict[tuple[object, ...], dict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
+        self._found: dict[tuple[object, ...], dict[int, list[ResultRow]]] = defaultdict(lambda: defaultdict(list))
         for row in self.rows:
             task = row.task
             spot = Spot(task.data, task.trips, task.resolution, task.queries)
@@ -51,7 +51,7 @@ class Results:
 
     def runs(
         self, protocol: str, spot: Spot, mechanism: str, epsilon: float = NO_NOISE, alone: bool = False
-    ) -> dict[int, list[Row]]:
+    ) -> dict[int, list[ResultRow]]:
         """The rows by T; 0 if the mechanism chose it."""
         return self._found.get((protocol, spot, mechanism, epsilon, alone), {})
 

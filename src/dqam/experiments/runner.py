@@ -22,7 +22,7 @@ from typing import Any
 
 from dqam import __version__
 from dqam.errors import InputError
-from dqam.experiments.protocol import Row, Task, bench, noise_seed
+from dqam.experiments.protocol import ResultRow, Task, bench, noise_seed
 from dqam.experiments.stamps import stamp_of
 from dqam.geometry.grid import Bounds
 from dqam.runtime.files import replacing
@@ -55,20 +55,20 @@ class Parts:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def rows(self, keys: set[str]) -> tuple[dict[str, Row], int]:
+    def rows(self, keys: set[str]) -> tuple[dict[str, ResultRow], int]:
         """The saved rows with these keys, and the number of rows with other keys."""
-        found: dict[str, Row] = {}
+        found: dict[str, ResultRow] = {}
         others = 0
         for path in sorted(self.folder.glob("*.jsonl")):
             try:
-                rows = [Row.of(json.loads(line)) for line in path.read_text().splitlines()]
+                rows = [ResultRow.of(json.loads(line)) for line in path.read_text().splitlines()]
             except (ValueError, KeyError, TypeError):
                 raise InputError(f"{path} is damaged; remove it, and its runs are repeated.") from None
             found.update({row.key: row for row in rows if row.key in keys})
             others += sum(row.key not in keys for row in rows)
         return found, others
 
-    def save(self, rows: list[Row]) -> None:
+    def save(self, rows: list[ResultRow]) -> None:
         """Save rows, all or none."""
         if not rows:
             return
@@ -93,7 +93,7 @@ def chunked(tasks: Iterable[Task], places: dict[tuple[str, int], Place]) -> list
     return chunks
 
 
-def run_chunk(chunk: Chunk, stopped: Callable[[], bool] = lambda: False) -> list[Row]:
+def run_chunk(chunk: Chunk, stopped: Callable[[], bool] = lambda: False) -> list[ResultRow]:
     """Run the tasks one after the other, until `stopped`."""
     place, rows = chunk.place, []
     for task in chunk.tasks:
@@ -108,15 +108,15 @@ def run_chunk(chunk: Chunk, stopped: Callable[[], bool] = lambda: False) -> list
             error.add_note(f"The task was {task}.")
             raise
         seed = noise_seed(place.seed, task.run)
-        rows.append(Row(task, measured, seed, task.key(place.stamp), __version__))
+        rows.append(ResultRow(task, measured, seed, task.key(place.stamp), __version__))
     return rows
 
 
-def run_all(chunks: list[Chunk], processes: int, keep: Callable[[list[Row]], None]) -> None:
+def run_all(chunks: list[Chunk], processes: int, keep: Callable[[list[ResultRow]], None]) -> None:
     """Run all chunks and pass their rows to `keep`, including those finished by the time of an interrupt."""
     if processes == 1 or len(chunks) <= 1:
         for chunk in chunks:
-            rows: list[Row] = []
+            rows: list[ResultRow] = []
             try:
                 for task in chunk.tasks:
                     rows += run_chunk(Chunk(chunk.place, (task,)))
@@ -127,7 +127,7 @@ def run_all(chunks: list[Chunk], processes: int, keep: Callable[[list[Row]], Non
     stop = context.Event()
     with _environment(ONE_THREAD), ProcessPoolExecutor(processes, context, _remember, (stop,)) as pool:
         with _ignoring_interrupts():  # for good in the processes that start here
-            futures: list[Future[list[Row]]] = [pool.submit(_run_until_stopped, chunk) for chunk in chunks]
+            futures: list[Future[list[ResultRow]]] = [pool.submit(_run_until_stopped, chunk) for chunk in chunks]
         waiting = set(futures)
         try:
             for future in as_completed(futures):
@@ -154,7 +154,7 @@ def _remember(stop: Any) -> None:
     _stop = stop
 
 
-def _run_until_stopped(chunk: Chunk) -> list[Row]:
+def _run_until_stopped(chunk: Chunk) -> list[ResultRow]:
     return run_chunk(chunk, _stop.is_set)
 
 

@@ -47,7 +47,7 @@ def check_scale(scale: Fraction) -> None:
         )
 
 
-def prepare(values: Integers, scale: Fraction) -> tuple[Integers, float]:
+def within_64_bits(values: Integers, scale: Fraction) -> tuple[Integers, float]:
     """Values and scale in the form that a sampler accepts.
 
     Values are clamped to +-LARGEST_SUM rather than refused: a refusal would depend on the data. Clamping never raises a
@@ -74,14 +74,14 @@ class OpenDPNoise:
     def laplace(self, values: Integers, scale: Fraction) -> Integers:
         """See `Noise.laplace`."""
         dp = _opendp()
-        values, width = prepare(values, scale)
+        values, width = within_64_bits(values, scale)
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
         return np.array(dp.m.make_laplace(*space, scale=width)(values), np.int64)
 
     def noisy_max(self, scores: Integers, scale: Fraction) -> int:
         """See `Noise.noisy_max`."""
         dp = _opendp()
-        scores, width = prepare(scores, scale)
+        scores, width = within_64_bits(scores, scale)
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=False)
         return int(dp.m.make_noisy_max(*space, dp.max_divergence(), scale=width)(scores))
 
@@ -107,14 +107,14 @@ class SeededNoise:
 
     def laplace(self, values: Integers, scale: Fraction) -> Integers:
         """See `Noise.laplace`; the noise is the difference of two geometric variables."""
-        values, width = prepare(values, scale)
+        values, width = within_64_bits(values, scale)
         chance = -math.expm1(-1 / width)
         up, down = self._rng.geometric(chance, (2, len(values)))
         return values + (up - down)
 
     def noisy_max(self, scores: Integers, scale: Fraction) -> int:
         """See `Noise.noisy_max`."""
-        scores, width = prepare(scores, scale)
+        scores, width = within_64_bits(scores, scale)
         return int(np.argmax(scores + self._rng.exponential(width, len(scores))))
 
     def generator(self) -> np.random.Generator:

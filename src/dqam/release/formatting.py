@@ -100,7 +100,7 @@ def ground(grid: Grid) -> tuple[float, float] | None:
     return (width, height) if 0 < width < math.inf and 0 < height < math.inf else None
 
 
-def crs_name(grid: Grid) -> str:
+def crs_in_words(grid: Grid) -> str:
     """The name of the coordinate reference system, with its code where it has one."""
     crs = parse_crs(grid.crs)
     code = crs.to_authority()

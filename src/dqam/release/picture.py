@@ -63,7 +63,7 @@ class Picture:
     empty: str = EMPTY
 
 
-def draw(release: PublishedMap) -> Picture:
+def draw_picture(release: PublishedMap) -> Picture:
     """Draw the map of a release."""
     grid = release.grid
     step = -(-max(grid.shape) // BLOCKS)  # cells along the side of a block

@@ -18,8 +18,8 @@ from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid, is_degrees
 from dqam.geometry.rectangles import Snapped, random_rectangles, snap
 from dqam.release.answers import Answer
-from dqam.release.formatting import area, crs_name, ground, percent, render, trips
-from dqam.release.picture import draw
+from dqam.release.formatting import area, crs_in_words, ground, percent, render, trips
+from dqam.release.picture import draw_picture
 from dqam.release.promise import LARGE_EPSILON, beliefs, budget, delta, factor, groups
 from dqam.release.provenance import Provenance
 from dqam.release.published_map import CONFIDENCE, PublishedMap
@@ -65,7 +65,7 @@ def report(release: PublishedMap) -> str:
         provenance=provenance,
         grid=grid,
         in_degrees=is_degrees(grid.crs),
-        crs=crs_name(grid),
+        crs=crs_in_words(grid),
         size=size and area(*size),
         by_trip=provenance.unit.name == "trip",
         someone="a certain trip" if provenance.unit.name == "trip" else "a certain person",
@@ -77,7 +77,7 @@ def report(release: PublishedMap) -> str:
         trips=release.trips,
         has_intervals=_has_intervals(release),
         confidence=percent(CONFIDENCE),
-        picture=draw(release),
+        picture=draw_picture(release),
         note=release.note,
         beliefs=beliefs(epsilon),
         groups=groups(provenance.epsilon),
