@@ -114,7 +114,8 @@ def test_all_sums_are_the_same_and_take_few_scans(shuffled: Path, engine: Make) 
         assert theirs.scans == 1
         for i, ask in enumerate(asked):
             np.testing.assert_array_equal(ask(ours), ask(theirs), err_msg=str(i))
-            assert theirs.scans == {6: 2, 7: 2, 8: 2, 9: 2, 10: 2, 11: 2, 12: 3}.get(i, 1)
+            # the first scan adds up what flux asks; the shadows for all caps take one scan
+            assert theirs.scans == (1, 1, 1, 2, 3, 4, 5, 5, 5, 5, 5, 5, 6)[i]
         assert 0 < int(ours.total(TripsOnGrid())[0]) <= TRIPS
 
 
@@ -566,7 +567,7 @@ def test_the_unit_is_that_of_the_engine(shuffled: Path) -> None:
     ):
         Curator(with_first_scan(disk, plan.queries), Budget(1), SeededNoise(0), Unit.person(1))
     with (
-        pytest.raises(InputError, match="kept for the unit"),
+        pytest.raises(InputError, match="bounded for the unit"),
         aggregates_of(plan, dqam.read(shuffled), ContributionBound(Unit.trip())),
     ):
         pass
