@@ -22,7 +22,7 @@ from dqam.runtime import stopping
 
 def main() -> NoReturn:
     """Run the command line; bad input is one sentence on standard error and exit code 2."""
-    stopping.heed()
+    stopping.handle_signals()
     logging.getLogger().addHandler(logging.NullHandler())  # what others log of a stop, at length, is not for our users
     try:
         cli.main(prog_name="dqam", standalone_mode=False)

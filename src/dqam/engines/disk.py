@@ -72,7 +72,7 @@ class Disk:
             )
         self.grid, self.unit = grid, bound.unit
         self._source, self._bound, self._gap, self._memory, self._progress = source, bound, gap, memory, progress
-        with stopping.later():
+        with stopping.delay_signals():
             self._temporary = tempfile.TemporaryDirectory(prefix="dqam-", dir=folder)
         self._folder = Path(self._temporary.name)
         self._walks_file: Path | None = None  # the compact walks of all trips, after the first scan
@@ -83,7 +83,7 @@ class Disk:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with stopping.later():
+        with stopping.delay_signals():
             self._temporary.cleanup()
 
     def add_up(self, aggregates: Sequence[Aggregate]) -> list[Integers]:

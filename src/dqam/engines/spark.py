@@ -39,7 +39,7 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.walks import Gap, walk
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.sketch import NO_TRIPS, Sketch, sketch_of
-from dqam.runtime.progress import Progress, looking, quiet
+from dqam.runtime.progress import Progress, polling, quiet
 from dqam.sources import Source
 from dqam.sources.columns import Columns
 from dqam.sources.tables import ArrowTable
@@ -198,5 +198,5 @@ class Spark:
                         if stage.stageId == latest:
                             show(stage.numCompletedTasks / max(1, stage.numTasks))
 
-            with looking(look, EVERY):
+            with polling(look, EVERY):
                 yield

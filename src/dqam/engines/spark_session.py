@@ -44,7 +44,7 @@ def frame_of(path: str | os.PathLike[str]) -> DataFrame:
         raise InputError("Spark needs Java, 17 or later, and there is none; install it, or set JAVA_HOME.")
     before = os.umask(0o077)  # files of a session that starts here are readable by this user only
     try:
-        with spark_errors(), stopping.later() if begins else nullcontext():  # no half-started session
+        with spark_errors(), stopping.delay_signals() if begins else nullcontext():  # no half-started session
             builder = SparkSession.builder
             if begins:  # with this Python, and without Spark's own messages between our progress bars
                 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -150,7 +150,7 @@ def carry_out(
     began = datetime.now(UTC)  # before any trip is read: how long that takes is not for a release
     bound, noise = ContributionBound.of(plan.unit, OpenDPNoise().generator()), OpenDPNoise()
     with aggregates_of(plan, source, bound, engine, memory, progress, ledger.sketch_key) as aggregates:
-        with stopping.later():  # so that a stop always knows whether it was charged
+        with stopping.delay_signals():  # so that a stop always knows whether it was charged
             spent = ledger.spend(
                 name,
                 plan.epsilon,

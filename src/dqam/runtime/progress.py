@@ -43,15 +43,15 @@ def bar(what: str, console: Console | None = None) -> Iterator[Show]:
 
 
 @contextmanager
-def looking(look: Callable[[], None], every: float = EVERY) -> Iterator[None]:
+def polling(look: Callable[[], None], every: float = EVERY) -> Iterator[None]:
     """Call `look` every `every` seconds in a separate thread while the block runs."""
     done = Event()
 
-    def keep_looking() -> None:
+    def poll() -> None:
         while not done.wait(every):
             look()
 
-    watcher = Thread(target=keep_looking, daemon=True)
+    watcher = Thread(target=poll, daemon=True)
     watcher.start()
     try:
         yield
@@ -63,5 +63,5 @@ def looking(look: Callable[[], None], every: float = EVERY) -> Iterator[None]:
 @contextmanager
 def watching(progress: Progress, what: str, share: Callable[[], float]) -> Iterator[None]:
     """Show the result of `share()`, the fraction that is done, while the block runs."""
-    with progress(what) as show, looking(lambda: show(share())):
+    with progress(what) as show, polling(lambda: show(share())):
         yield

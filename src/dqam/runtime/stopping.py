@@ -16,7 +16,7 @@ from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
 
-ENOUGH = 10.0  # seconds allowed for unwinding, during which further signals are ignored
+UNWINDING = 10.0  # seconds allowed for unwinding, during which further signals are ignored
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -27,13 +27,13 @@ class Stopped(SystemExit):
     """A signal told the process to stop."""
 
 
-def heed() -> None:
+def handle_signals() -> None:
     """Install the signal handlers. Commands call this; programs that handle signals themselves should not."""
-    told = -ENOUGH
+    told = -UNWINDING
 
     def stop(number: int, _: FrameType | None) -> None:
         nonlocal told
-        if time.monotonic() - told > ENOUGH:
+        if time.monotonic() - told > UNWINDING:
             told = time.monotonic()
             raise KeyboardInterrupt if number == signal.SIGINT else Stopped(128 + number)
 
@@ -44,7 +44,7 @@ def heed() -> None:
 
 
 @contextmanager
-def later() -> Iterator[None]:
+def delay_signals() -> Iterator[None]:
     """Delay signals until the end of the block, and then restore the handlers from before it."""
     waiting: list[int] = []
     before = {number: signal.getsignal(number) for number in SIGNALS if current_thread() is main_thread()}
