@@ -60,7 +60,7 @@ def tell() -> dict[str, Any]:
     x, y = grid.from_cells(x, y)
     laid = walks.walk(Trips(x, y, offsets), grid)
     part_of_all = Part(laid)
-    cast = [shadows.cast(laid, part_of_all.longest, Lattice.even(grid, side)) for side in LATTICE_SIDES]
+    cast = [shadows.compute_shadows(laid, part_of_all.longest, Lattice.even(grid, side)) for side in LATTICE_SIDES]
     digest = hashlib.sha256()
     for numbers in (laid.cells, laid.pieces, laid.trips, *(part for shadow in cast for part in shadow)):
         digest.update(np.ascontiguousarray(numbers).tobytes())
