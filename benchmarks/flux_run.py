@@ -3,7 +3,7 @@ queries.
 
 Walks are laid beforehand for both sides (`walks.cells` is touched first), so that neither pays for tracing the trips
 onto the grid; the histogram does without the cells and tallies the lines itself, within its time. Each run of flux has
-fresh `Aggregates`: counting all queries for the average answer, casting all shadows and drawing the noise with OpenDP
+fresh `Aggregates`: counting all queries for the average answer, computing all shadows and drawing the noise with OpenDP
 are within its time. What is published is a histogram that is private and consistent; the other side is neither.
 """
 
@@ -33,11 +33,11 @@ from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import OpenDPNoise
 from dqam.sources import read
-from dqam.statistics.shadows import cast
+from dqam.statistics.shadows import compute_shadows
 
 STEPS: dict[str, tuple[str, Callable[..., Any]]] = {
     "size and counting": ("dqam.mechanisms.flux.measure_size", measure_size),
-    "shadows": ("dqam.statistics.questions.cast", cast),
+    "shadows": ("dqam.statistics.aggregate.compute_shadows", compute_shadows),
     "fit": ("dqam.mechanisms.flux.fit_histogram", fit_histogram),
 }  # none of them takes another
 

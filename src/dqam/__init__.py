@@ -34,7 +34,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """A name of the API, fetched when it is first used: what is not needed takes no time to load."""
+    """Import a name of the API when it is first used, so that unused modules take no time to load."""
     if name not in _HOMES:
         raise AttributeError(f"module 'dqam' has no attribute {name!r}")
     module, own = _HOMES[name]

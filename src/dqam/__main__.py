@@ -1,4 +1,4 @@
-"""python -m dqam."""
+"""Entry point of `python -m dqam`."""
 
 from dqam.cli import main
 

@@ -1,19 +1,19 @@
-"""What goes wrong for a user: one clear sentence with the value that was wrong and a way out."""
+"""Exceptions and warnings for users; each message names the wrong value and says what to do about it."""
 
 from __future__ import annotations
 
 
 class InputError(ValueError):
-    """The data, or what was asked of it, cannot be used as it is. Commands exit with code 2."""
+    """The data or the request cannot be used as it is. Commands exit with code 2."""
 
 
 class LeftOutWarning(UserWarning):
-    """Rows of a source were not used in a publication, or joined; for the custodian alone."""
+    """Rows of a source were left out of a publication, or joined to others. Only the custodian may see this."""
 
 
 class LedgerWarning(UserWarning):
-    """A ledger, or a data set in it, is new; this may be a mistake that gives trips a second budget."""
+    """A ledger, or a data set in it, is new. This may be a mistake that gives trips a second budget."""
 
 
 class BudgetError(InputError):
-    """More was asked than is left. Commands exit with code 3."""
+    """A request exceeds the privacy budget that is left. Commands exit with code 3."""

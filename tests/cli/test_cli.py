@@ -257,9 +257,9 @@ def test_a_signal_that_falls_into_a_callback_is_not_lost(tmp_path: Path, ending:
     program = f"""
 import os, time, weakref
 from dqam.runtime.files import write_whole
-from dqam.runtime.stopping import heed
+from dqam.runtime.stopping import handle_signals
 class Thing: pass
-heed()
+handle_signals()
 thing = Thing()
 falls_in = weakref.ref(thing, lambda _: os.kill(os.getpid(), {int(ending)}))
 try:
@@ -337,10 +337,10 @@ def test_a_stop_can_wait(ending: signal.Signals) -> None:
     """For the end of what would be left in half; and handlers that others set meanwhile are gone then."""
     program = f"""
 import os, signal
-from dqam.runtime.stopping import heed, later
-heed()
+from dqam.runtime.stopping import delay_signals, handle_signals
+handle_signals()
 try:
-    with later():
+    with delay_signals():
         os.kill(os.getpid(), {int(ending)})
         signal.signal({int(ending)}, lambda *_: print("wrong"))
         print("done")

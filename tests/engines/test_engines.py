@@ -599,7 +599,7 @@ def test_a_disk_that_is_full_in_the_end_is_said(shuffled: Path, monkeypatch: pyt
             patched.setattr(np, "save", full)
             with pytest.raises(InputError, match=r"no room to sort .*No space left.* set TMPDIR"):
                 with_first_scan(disk, plan.queries).total(TripsOnGrid())
-        assert disk._steps is None
+        assert disk._walks_file is None
 
 
 def test_a_first_scan_that_failed_can_be_done_again(shuffled: Path, monkeypatch: pytest.MonkeyPatch) -> None:

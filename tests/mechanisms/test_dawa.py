@@ -18,7 +18,7 @@ from dqam.geometry.walks import walk
 from dqam.mechanisms.dawa import Dawa, estimate, fill, level_shares, level_usage, reconcile, without_negatives
 from dqam.mechanisms.laplace import Laplace
 from dqam.mechanisms.mwem import CellWeights
-from dqam.mechanisms.rounds import curated, play
+from dqam.mechanisms.rounds import curator_oracle, run_rounds
 from dqam.mechanisms.uniform import Uniform
 from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
@@ -99,8 +99,8 @@ def mwem(rounds: int) -> Answer:
         return SpatialHistogram(LINE, scaled, np.zeros((1, CELLS - 1)), np.zeros((0, CELLS)))
 
     def answer(curator: Curator, budget: Budget) -> np.ndarray:
-        oracle = curated(curator, RANGES, budget, rounds)
-        return play(Patient(LINE, counts), RANGES, rounds, oracle, 10_000).faces
+        oracle = curator_oracle(curator, RANGES, budget, rounds)
+        return run_rounds(Patient(LINE, counts), RANGES, rounds, oracle, 10_000).faces
 
     return answer
 

@@ -170,18 +170,18 @@ class Spy:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.depths: list[int | None] = []
         self.rounds: list[int] = []
-        plain_tree, plain_play = module.grow_quadtree, module.play
+        plain_tree, plain_rounds = module.grow_quadtree, module.run_rounds
 
         def tree(*args: object, **named: object) -> Partition:
             self.depths.append(named["max_depth"])  # type: ignore[arg-type]
             return plain_tree(*args, **named)  # type: ignore[arg-type]
 
-        def play(model: object, queries: object, rounds: int, *rest: object) -> object:
+        def run_rounds(model: object, queries: object, rounds: int, *rest: object) -> object:
             self.rounds.append(rounds)
-            return plain_play(model, queries, rounds, *rest)  # type: ignore[arg-type]
+            return plain_rounds(model, queries, rounds, *rest)  # type: ignore[arg-type]
 
         patch.setattr(module, "grow_quadtree", tree)
-        patch.setattr(module, "play", play)
+        patch.setattr(module, "run_rounds", run_rounds)
 
 
 @pytest.mark.parametrize(

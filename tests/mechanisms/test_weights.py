@@ -9,7 +9,7 @@ from dqam.consistency.pairwise import is_consistent
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.mechanisms.mwem import CellWeights, Mwem, _answer
 from dqam.mechanisms.prish import FacesAndEdges, Prish, scaled_to
-from dqam.mechanisms.rounds import Oracle, curated, measure_crossings, play, rounds_for
+from dqam.mechanisms.rounds import Oracle, curator_oracle, measure_crossings, rounds_for, run_rounds
 from dqam.mechanisms.spreading import lift, stretch
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
@@ -196,7 +196,7 @@ def test_rounds_ask_for_the_worst_and_cut_what_can_not_be_true() -> None:
         estimates.append(now)
         return next(picked)
 
-    play(Model(), queries, 3, Oracle(choose, lambda chosen: next(answers)), 60.0)
+    run_rounds(Model(), queries, 3, Oracle(choose, lambda chosen: next(answers)), 60.0)
     assert all((now >= 0).all() and (now <= 60).all() for now in estimates)
     assert (estimates[0] != estimates[1]).any()
     assert [counts.tolist() for _, counts in seen] == [[0], [0, 60], [0, 60, 33]]
@@ -208,7 +208,7 @@ def test_the_curator_as_oracle_spends_all_that_is_left() -> None:
     queries = some_queries(kept.grid)
     curator = Curator(kept, Budget(10**7), SeededNoise(0))
     curator.budget.spend(10**6)
-    oracle = curated(curator, queries, curator.budget, 2)
+    oracle = curator_oracle(curator, queries, curator.budget, 2)
     truth = kept.total(DistinctTrips(queries))
     wrong = truth.astype(float)
     wrong[17] += 25

@@ -60,7 +60,7 @@ def tell() -> dict[str, Any]:
     x, y = grid.from_cells(x, y)
     laid = walks.walk(Trips(x, y, offsets), grid)
     part_of_all = Part(laid)
-    cast = [shadows.cast(laid, part_of_all.longest, Lattice.even(grid, side)) for side in LATTICE_SIDES]
+    cast = [shadows.compute_shadows(laid, part_of_all.longest, Lattice.even(grid, side)) for side in LATTICE_SIDES]
     digest = hashlib.sha256()
     for numbers in (laid.cells, laid.pieces, laid.trips, *(part for shadow in cast for part in shadow)):
         digest.update(np.ascontiguousarray(numbers).tobytes())
@@ -118,7 +118,7 @@ def test_all_processors_make_the_same_integers(told: dict[str, dict[str, Any]]) 
 def test_nothing_is_fused_or_reordered(told: dict[str, dict[str, Any]], name: str) -> None:
     found = told[name]
     assert found["planted free"] == 2  # such flags would be seen
-    assert min(found["rounded"][kernel] for kernel in ("_fill", "_solve", "_expect", "trace", "_clip")) > 5
+    assert min(found["rounded"][kernel] for kernel in ("_fill", "_solve", "_expected_products", "trace", "_clip")) > 5
     assert found["free"] == []
     assert found["fused"] == []
 

@@ -15,7 +15,7 @@ from dqam.runtime import stopping
 
 class Thing: pass
 
-stopping.heed()
+stopping.handle_signals()
 thing = Thing()
 told = weakref.ref(thing, lambda _: os.kill(os.getpid(), signal.{name}))
 try:
@@ -33,7 +33,7 @@ def test_a_signal_in_the_block_waits_for_its_end() -> None:
     steps = []
     before = signal.signal(signal.SIGTERM, lambda *_: steps.append("signal"))
     try:
-        with stopping.later():
+        with stopping.delay_signals():
             signal.raise_signal(signal.SIGTERM)
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # which does not stay
             steps.append("block")
@@ -48,7 +48,7 @@ def test_a_signal_waits_even_if_the_block_fails() -> None:
     seen = []
     before = signal.signal(signal.SIGTERM, lambda *_: seen.append("signal"))
     try:
-        with suppress(ZeroDivisionError), stopping.later():
+        with suppress(ZeroDivisionError), stopping.delay_signals():
             signal.raise_signal(signal.SIGTERM)
             seen.append(1 // 0)
         assert seen == ["signal"]
@@ -67,7 +67,7 @@ def test_a_second_signal_does_not_disturb_the_first() -> None:
     program = """
 import signal
 from dqam.runtime import stopping
-stopping.heed()
+stopping.handle_signals()
 try:
     signal.raise_signal(signal.SIGTERM)
 finally:

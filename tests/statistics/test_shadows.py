@@ -16,7 +16,16 @@ from dqam.runtime.simd import LANES
 from dqam.statistics import ShadowSums
 from dqam.statistics import shadows as module
 from dqam.statistics.aggregate import Part
-from dqam.statistics.shadows import MOST_VISITS, RIDGE, SHADOW, Shadows, _expect, _hold, _solve, cast
+from dqam.statistics.shadows import (
+    MOST_VISITS,
+    RIDGE,
+    SHADOW,
+    Shadows,
+    _count_lines,
+    _expected_products,
+    _solve,
+    compute_shadows,
+)
 
 Piece = list[tuple[int, int]]  # rows and columns of cells
 ROWS, COLUMNS = 6, 7
@@ -70,7 +79,7 @@ def shadow(piece: Piece, lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
 def shadows_of(pieces: list[Piece], lattice: Lattice) -> Shadows:
     """Of trips of one piece each."""
     kept = part_of([[piece] for piece in pieces], int(lattice.north[-1]), int(lattice.east[-1]))
-    return cast(kept.walks, kept.longest, lattice)
+    return compute_shadows(kept.walks, kept.longest, lattice)
 
 
 def laid(piece: Piece, lattice: Lattice) -> Piece:
@@ -164,8 +173,8 @@ def test_expected_products_are_those_of_all_rectangles(piece: Piece, lattice: La
     held, square = np.full((4, size, LANES), np.nan), np.full((size, size, LANES), np.nan)
     for lane in range(LANES):
         walk = path if lane % 2 else path[::-1]  # each lane has a trip of its own
-        _hold(np.array([y * columns + x for y, x in walk]), len(walk), columns, west, south, held[:, :, lane])
-    _expect(len(path), held, square)
+        _count_lines(np.array([y * columns + x for y, x in walk]), len(walk), columns, west, south, held[:, :, lane])
+    _expected_products(len(path), held, square)
     backwards, _ = phi(path[::-1], rectangles_of(lattice))
     for lane in range(LANES):
         right = added if lane % 2 else backwards
@@ -378,7 +387,7 @@ def test_shadows_are_cast_once_for_a_lattice_and_anew_for_another() -> None:
     first = kept.shadows(LATTICES["even"])
     assert kept.shadows(Lattice(*(lines.copy() for lines in (LATTICES["even"].east, LATTICES["even"].north)))) is first
     other = kept.shadows(LATTICES["uneven"])
-    for part, wanted in zip(other, cast(kept.walks, kept.longest, LATTICES["uneven"]), strict=True):
+    for part, wanted in zip(other, compute_shadows(kept.walks, kept.longest, LATTICES["uneven"]), strict=True):
         np.testing.assert_array_equal(part, wanted)
     assert other.slots.tolist() != first.slots.tolist()
 
@@ -400,12 +409,12 @@ def test_shadows_are_the_same_on_any_number_of_threads(trips: int, monkeypatch: 
     for lattice in LATTICES.values():
         monkeypatch.setattr(module, "SPAN", 1)
         monkeypatch.setenv("DQAM_THREADS", "1")
-        one = cast(kept.walks, kept.longest, lattice)
+        one = compute_shadows(kept.walks, kept.longest, lattice)
         monkeypatch.setenv("DQAM_THREADS", "2")
-        two = cast(kept.walks, kept.longest, lattice)
+        two = compute_shadows(kept.walks, kept.longest, lattice)
         with monkeypatch.context() as patch:  # more spans than there are processors here, or trips
             patch.setattr(module, "cores", lambda: 5)
-            many = cast(kept.walks, kept.longest, lattice)
+            many = compute_shadows(kept.walks, kept.longest, lattice)
         for other in (two, many):
             for part, wanted in zip(other, one, strict=True):
                 np.testing.assert_array_equal(part, wanted)

@@ -1,1 +1,1 @@
-"""Measured lower bounds on epsilon, and exact comparisons of neighbouring files."""
+"""Audits of privacy: statistical lower bounds on epsilon, and exact comparisons of neighbouring files."""

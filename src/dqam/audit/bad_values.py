@@ -1,4 +1,4 @@
-"""Values that do not belong in a column, or are only just allowed there."""
+"""Invalid and borderline values for the columns of adversarial test files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a mechanism as private as it claims? Run it many times on neighbouring data, and bound its epsilon from below.
+"""Statistical audits: run a mechanism many times on neighbouring data sets, and bound its epsilon from below.
 
 An eps-private mechanism gives every event at most exp(eps) times the probability on one data set that it has on its
 neighbour. On half of the runs the audit looks for the event that tells the two apart best; on the other half it bounds

@@ -1,4 +1,4 @@
-"""The exact values behind noisy answers. Only audits may look at them; whatever is made of them is not private."""
+"""The exact values behind noisy answers. Only audits may read them, and nothing computed from them is private."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From origins and destinations to trips: routes, departures in one week, persons, points and GPS noise.
+"""Turn origins and destinations into trips, with routes, departures in one week, persons, points and GPS noise.
 
 The work goes in rounds. The trips of a round are routed in the order of their origins, so that trips with the same
 origin share one tree, but their points are written in the random order in which they were drawn. One generator draws

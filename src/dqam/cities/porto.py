@@ -1,4 +1,4 @@
-"""Any number of Porto-like trips: origins and destinations of real trips, resampled and joined by the city's roads."""
+"""Generate Porto-like trips: origins and destinations of real trips are resampled and joined along the city's roads."""
 
 from __future__ import annotations
 

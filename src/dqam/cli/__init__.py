@@ -1,8 +1,8 @@
-"""The `dqam` command.
+"""The command line, `dqam`: the main command, exit codes, and the handling of errors.
 
-Words, tables and progress go to standard error or, where they are the answer, to standard output; with --json
-standard output is exactly one JSON object. Exit codes: 0 done, 1 a check failed, 2 bad input or usage,
-3 budget refused. Commands import what is slow to load when they run, so that the others start at once.
+Messages, tables and progress go to standard error, and answers to standard output; with --json, standard output is
+exactly one JSON object. Exit codes: 0 done, 1 a check failed, 2 bad input or usage, 3 budget refused. Commands import
+slow modules only when they run, so that other commands start at once.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from dqam.runtime import stopping
 
 def main() -> NoReturn:
     """Run the command line; bad input is one sentence on standard error and exit code 2."""
-    stopping.heed()
-    logging.getLogger().addHandler(logging.NullHandler())  # what others log of a stop, at length, is not for our users
+    stopping.handle_signals()
+    logging.getLogger().addHandler(logging.NullHandler())  # hides what libraries log about interrupts
     try:
         cli.main(prog_name="dqam", standalone_mode=False)
         stopping.check()

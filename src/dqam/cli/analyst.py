@@ -1,4 +1,4 @@
-"""The commands of analysts: query, export, report and serve."""
+"""Commands for analysts, who use releases: query, export, report and serve."""
 
 from __future__ import annotations
 

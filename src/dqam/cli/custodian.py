@@ -1,4 +1,4 @@
-"""The commands of custodians: publish and ledger."""
+"""Commands for custodians, who hold the trips: publish and ledger."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dqam.release.release import Release
     from dqam.sources import Source
 
-MADE_UP = (1_000, 10_000, 100_000)  # trips to plan for, where their number is not said
+MADE_UP = (1_000, 10_000, 100_000)  # numbers of trips to plan for, if none is given
 LEDGER = click.option(
     "--ledger",
     metavar="FILE|URL",
@@ -191,7 +191,7 @@ def publish(
 
 
 def parse_size(text: str) -> int:
-    """Bytes of a size like 4GiB or 800MB.
+    """The number of bytes in a size such as 4GiB or 800MB.
 
     >>> parse_size("1GiB"), parse_size("800 MB")
     (1073741824, 800000000)
@@ -204,7 +204,7 @@ def parse_size(text: str) -> int:
 
 
 def _saved(release: Release, output: Path, overwrite: bool) -> Path:
-    """Where the release was saved: beside its place, if that was taken while it was made, as it is paid for."""
+    """Save the release, which is paid for, and return its path: a name beside `output` if that exists by now."""
     try:
         release.save(output, overwrite=overwrite)
     except FileExistsError:
@@ -214,20 +214,20 @@ def _saved(release: Release, output: Path, overwrite: bool) -> Path:
 
 
 def _check_room(target: Path, size: int) -> None:
-    """Refuse before anything is spent where the disk is full."""
+    """Raise an `InputError`, before anything is spent, if the disk is full."""
     if shutil.disk_usage(target.parent).free < size:
         raise InputError(f"The disk has no room for {target.name} (up to {size / 1e6:,.0f} MB); make some first.")
 
 
 def _middle(grid: Grid) -> tuple[float, ...]:
-    """A rectangle in the middle of the map, to show how to ask."""
+    """A rectangle in the middle of the map, for the example query."""
     west, south, east, north = grid.bounds
     wide, high = (east - west) / 4, (north - south) / 4
     return west + wide, south + high, east - wide, north - high
 
 
 def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
-    """What would be spent on what, and how far answers would be off."""
+    """Show how the budget would be spent, and the expected errors of answers."""
     from dqam.publishing.forecast import forecast
 
     with words.status("Trying the plan on a made-up city"):

@@ -1,4 +1,4 @@
-"""The command that shows all at a glance: demo."""
+"""The command `demo`: generate a city, publish it, and compare answers with exact counts."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import Snapped, random_rectangles, snap
 from dqam.runtime.files import replacing
 
-PLACES = {  # what is asked, in degrees
+PLACES = {  # the rectangles to query, in degrees
     "the old town": (-30.006, 44.995, -29.994, 45.005),
     "everything south": (-30.063, 44.955, -29.937, 45.0),
     "a quarter in the east": (-29.975, 44.985, -29.945, 45.015),
 }
-RUNS = 1_000  # of the demo in one folder; the budget of people in generated trips is nobody's
+RUNS = 1_000  # of the demo in one folder; generated trips need no protection
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""Commands that tell exact figures, for the custodian alone: inspect and count."""
+"""Commands that show exact numbers, for the custodian only: inspect and count."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def count(
 
 
 def save_counts(path: Path, rectangles: Snapped, counts: Numbers) -> None:
-    """A CSV file, one row a rectangle: as it was asked, its exact count, and whether it was grown or cut for that."""
+    """Write a CSV file with a row for each rectangle: its sides, its exact count, and whether it was grown or cut."""
     with replacing(path) as temporary, temporary.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow([*HEADER, "exact_count_not_private", "grown", "cut"])

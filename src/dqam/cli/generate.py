@@ -1,4 +1,4 @@
-"""Commands that make trips: generate city, network and porto."""
+"""Commands that generate trips: generate city, network and porto."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def generate() -> None:
 
 
 def generate_options(command: Command) -> Command:
-    """-n, --seed and -o."""
+    """Add the options -n, --seed and -o."""
     return with_options(
         command,
         click.option(
@@ -50,7 +50,7 @@ def generate_options(command: Command) -> Command:
 def save_trips(
     batches: Iterable[Trips], path: Path, total: int, bounds: tuple[float, ...], overwrite: bool, as_json: bool
 ) -> None:
-    """Write generated trips and say how to go on."""
+    """Write generated trips, and print what to do next."""
     from dqam import cities
 
     if path.exists() and not overwrite:

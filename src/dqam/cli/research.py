@@ -1,4 +1,4 @@
-"""Commands about the mechanisms: reproduce, mechanisms and audit."""
+"""Commands for researchers: reproduce, mechanisms and audit."""
 
 from __future__ import annotations
 

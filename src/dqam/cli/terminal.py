@@ -56,7 +56,7 @@ _SET_TOTAL = re.compile(rf"`?\bLedger\.set_total\(({_VALUE}),\s*({_VALUE}|\w+)\)
 
 
 def in_options(message: str) -> str:
-    """A message of the library in terms of the command line: options in place of parameters.
+    """A message of the library with command-line options in place of Python parameters.
 
     >>> in_options("Name it, columns={'trip': 'ride id'}, or use engine='local'.")
     "Name it, --column 'trip=ride id', or use --engine local."
@@ -86,12 +86,12 @@ def _shown(value: str) -> str:
 
 
 def plain(error: Exception | str) -> str:
-    """The text, with nothing in it that would be taken as markup or by the terminal."""
+    """The text, escaped so that neither Rich nor the terminal interprets any of it."""
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in str(error)).replace("[", r"\[")
 
 
 def itself() -> str:
-    """The command as its user would call it again: by its path if the shell does not find its name."""
+    """The command as the user can call it: by its path if the shell does not find its name."""
     called = Path(sys.argv[0])
     return "dqam" if shutil.which("dqam") or called.name != "dqam" else str(called)
 

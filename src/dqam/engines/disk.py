@@ -1,8 +1,8 @@
-"""Points in any order, on this machine's disk: DuckDB sorts them by trip within a limit of memory.
+"""The engine "duckdb": DuckDB sorts points by trip on this machine's disk, within a memory limit.
 
-DuckDB gets points as `dqam.read` has checked them, under names of our own, so that ids mean the same as in memory. The
-first scan adds up trips as they come out of its sort, and notes their steps, which are the checkpoint of all scans that
-follow. All files are in a folder of its own that only the user can read, and that goes away with the engine.
+DuckDB gets the points that `dqam.read` has validated, with fixed column names, so that ids mean the same as in memory.
+The first scan adds up trips as they come out of the sort, and stores them as compact walks, which all later scans read.
+All files are in a temporary folder that only the user can read, and that is removed with the engine.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from dqam.statistics.aggregate import Aggregate, add_up
 
 T = TypeVar("T")
 
-OWN = 640 << 20  # bytes that this process needs beside DuckDB
+OWN = 640 << 20  # bytes that this process needs in addition to DuckDB
 LEAST = 160 << 20
 BATCH = 1 << 18  # points
 
 
 class Disk:
-    """A source with a point a row; sorted when it is first scanned. Use it in a `with` block.
+    """The engine for a source with one point per row, which is sorted at the first scan. Use it in a `with` block.
 
-    grid    where its trips are laid, cut at a `gap`
-    memory  bytes that all of it may take, about
-    folder  where there is room for all points; the system's temporary folder if not given
+    grid    the grid on which trips become walks; they are cut at a `gap`
+    memory  approximate limit on memory, in bytes
+    folder  a folder with enough room for all points; by default the system's temporary folder
     """
 
     def __init__(
@@ -72,10 +72,10 @@ class Disk:
             )
         self.grid, self.unit = grid, bound.unit
         self._source, self._bound, self._gap, self._memory, self._progress = source, bound, gap, memory, progress
-        with stopping.later():
+        with stopping.delay_signals():
             self._temporary = tempfile.TemporaryDirectory(prefix="dqam-", dir=folder)
         self._folder = Path(self._temporary.name)
-        self._steps: Path | None = None  # of all trips, after the first scan
+        self._walks_file: Path | None = None  # the compact walks of all trips, after the first scan
         self._scans = 0
         self._sketch_key, self.sketch = sketch_key, None if sketch_key is None else NO_TRIPS
 
@@ -83,31 +83,31 @@ class Disk:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with stopping.later():
+        with stopping.delay_signals():
             self._temporary.cleanup()
 
     def add_up(self, aggregates: Sequence[Aggregate]) -> list[Integers]:
-        """One scan."""
+        """Add up the aggregates in one scan."""
         self._scans += 1
-        with closing(self._first_scan() if self._steps is None else self._next_scan(self._steps)) as walks:
+        with closing(self._first_scan() if self._walks_file is None else self._next_scan(self._walks_file)) as walks:
             return add_up(walks, aggregates, self.grid)
 
     def _first_scan(self) -> Generator[AnyWalks]:
-        """All walks, from the points."""
-        path = self._folder / "steps"
+        """Yield all walks, computed from the points, and store them as compact walks."""
+        path = self._folder / "compact_walks"
         with path.open("wb") as file, closing(self._sorted()) as points:
             trips = regrouped(assemble_trips(points, "person" in self._source.roles, self._source.crs), BATCH)
             for walks in (walk(each, self.grid, self._gap) for each in trips):
                 yield walks
-                steps = CompactWalks.of(walks)
+                compact = CompactWalks.of(walks)
                 with self._explained():
                     for name in CompactWalks.ARRAYS:
-                        np.save(file, getattr(steps, name))
+                        np.save(file, getattr(compact, name))
                     file.flush()
-        self._steps = path
+        self._walks_file = path
 
     def _next_scan(self, path: Path) -> Generator[AnyWalks]:
-        """The same, from their steps."""
+        """Yield the same walks, read from the compact walks."""
         size = path.stat().st_size
         with path.open("rb") as file, self._scanning() as show:
             while file.tell() < size:
@@ -118,7 +118,7 @@ class Disk:
         return self._progress(f"Scan {self._scans} of {self._source.name}")
 
     def _sorted(self) -> Generator[pa.RecordBatch]:
-        """All points of the trips that are kept, ordered by trip, then by time, then as they came."""
+        """Yield all points of the trips that are kept, ordered by trip, then by time, then as in the source."""
         with (
             self._explained(),
             tempfile.TemporaryDirectory(dir=self._folder) as room,
@@ -126,9 +126,9 @@ class Disk:
                 f"{room}/points.db", config={"memory_limit": f"{self._memory - OWN}B", "temp_directory": room}
             ) as base,
         ):
-            base.execute("SET preserve_insertion_order = false")  # of what is not ordered
+            base.execute("SET preserve_insertion_order = false")  # applies only to results without ORDER BY
             base.execute("SET enable_progress_bar = true")
-            base.execute("SET enable_progress_bar_print = false")  # the bar is ours
+            base.execute("SET enable_progress_bar_print = false")  # we show our own
             columns = self._load(base)
             if columns is None:
                 return
@@ -175,7 +175,7 @@ class Disk:
                         part = part.filter(with_nulls(part.column("key0")).is_valid())
                     yield part.append_column("row", pa.array(np.arange(row, row + part.num_rows, dtype=np.int64)))
                     row += part.num_rows
-            except Exception as error:  # which DuckDB would put in its own words
+            except Exception as error:  # DuckDB would replace it by an error of its own
                 failures.append(error)
                 raise
 
@@ -194,14 +194,14 @@ class Disk:
         return first.schema
 
     def _run(self, base: duckdb.DuckDBPyConnection, work: Callable[[], T], what: str, share: Callable[[], float]) -> T:
-        """What some work of DuckDB's gives, and show how far it is."""
+        """Return the result of a DuckDB call, and show its progress."""
         with self._progress(f"{what} {self._source.name}") as show, ThreadPoolExecutor(1) as pool:
             running = pool.submit(work)
             try:
                 while not wait([running], timeout=EVERY).done:
                     show(share())
             finally:
-                while not running.done():  # the user wants it to stop, and may say so again
+                while not running.done():  # an interrupt: stop DuckDB, whatever further interrupts arrive
                     with suppress(KeyboardInterrupt, SystemExit):
                         base.interrupt()
                         wait([running], timeout=EVERY)
@@ -209,7 +209,7 @@ class Disk:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """What DuckDB or the disk has to say about room, in a sentence."""
+        """Turn errors about memory and disk space into an `InputError` of one sentence."""
         try:
             yield
         except (duckdb.IOException, duckdb.OutOfMemoryException, pa.ArrowException, OSError) as error:

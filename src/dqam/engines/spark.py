@@ -1,13 +1,13 @@
-"""Points in a Spark data frame: Spark divides them into parts of whole trips, and only sums come back.
+"""The engine "spark": a Spark cluster adds up whole trips in parts, and only sums are returned.
 
-1. Points go to parts by a hash of their trip's id, or of their person's: a row of bytes for each part and a million
-   points, as Spark moves few large rows much faster than many small ones.
-2. Spark groups these rows by part. Each group is read as `dqam.read` reads a table on one machine, and at most m trips
-   of a person are kept as there. It is the grouping that makes trips whole, whatever plan Spark chooses: a plain
-   repartition may be taken out of a plan, or be read in pieces, and a trip would count twice.
-3. The trips of a part are added up with the same kernel as on one machine: in the first scan as they are read, and then
-   their steps are kept, a row for each part, for the next. Sums are added up in a tree. A task that fails is run again,
-   and counts once; which parts were added up is checked.
+1. Points are divided into parts by a hash of the id of their trip or person. For each million points, a task writes one
+   row of bytes per part, because Spark moves few large rows much faster than many small ones.
+2. Spark groups these rows by part. Each group is read as `dqam.read` reads a table on one machine, with the same
+   contribution bounding. Only the grouping guarantees that trips are whole, whatever plan Spark chooses: Spark may drop
+   a plain repartition from a plan or read it in pieces, and a trip would then count twice.
+3. The trips of a part are added up by the same kernel as on one machine. The first scan does this as it reads them, and
+   keeps their compact walks, a row for each part, for later scans. Sums are added up in a tree. A failed task is run
+   again and counts once; each scan checks which parts were added up.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.walks import Gap, walk
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.sketch import NO_TRIPS, Sketch, sketch_of
-from dqam.runtime.progress import Progress, looking, quiet
+from dqam.runtime.progress import Progress, polling, quiet
 from dqam.sources import Source
 from dqam.sources.columns import Columns
 from dqam.sources.tables import ArrowTable
@@ -49,18 +49,18 @@ from dqam.statistics.aggregate import Aggregate, add_up
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LEAST, PART = 1 << 14, 1 << 20  # points, about, that a part has
-SPREAD = 12  # parts for each core, where there are points enough, so that all have work to the end
-EVERY = 0.5  # seconds, Spark is asked how far it is
+LEAST, PART = 1 << 14, 1 << 20  # approximate number of points in a part, at least and at most
+SPREAD = 12  # parts per core, if there are enough points, so that no core is idle long before the others
+EVERY = 0.5  # seconds between two requests for Spark's progress
 
 
 class Spark:
-    """A data frame with a point a row, on whatever cluster its session is of. Use it in a `with` block.
+    """The engine for a Spark data frame with one point per row, on its session's cluster. Use it in a `with` block.
 
-    The first scan adds up trips where they are brought together, and the cluster keeps their steps on `grid` for those
-    that follow, on its disks where memory is short. Each scan checks that no part was added up twice, and the second
-    that the trips are those of the first: a frame whose ids come out anew each time it is evaluated, and of which Spark
-    has to evaluate a lost part again, would have a trip in two parts.
+    The first scan reads each part and adds up its trips. The cluster keeps them as compact walks on `grid` for later
+    scans, on disk if memory is short. Each scan checks that no part was added up twice, and each later scan that the
+    trips are the same as before: if the ids of a frame change each time it is evaluated, and Spark evaluates a lost
+    part again, a trip could be in two parts.
     """
 
     def __init__(
@@ -76,13 +76,13 @@ class Spark:
         self._sketch_key, self.sketch = sketch_key, None if sketch_key is None else NO_TRIPS
         self.grid, self.unit, self._progress, self._scans = grid, bound.unit, progress, 0
         self._source, self._bound, self._gap = source, bound, gap
-        self._whole: DataFrame | None = None  # a row for each part, after the first scan
-        self._seen: dict[int, int] | None = None  # a fingerprint of the trips of each part
+        self._whole: DataFrame | None = None  # a row for each part, with its compact walks; set by the first scan
+        self._seen: dict[int, int] | None = None  # the fingerprint of the trips of each part
         with spark_errors():
             points, count = points_of(source)
             self._rows = count
             session = points.sparkSession
-            context = getattr(session, "sparkContext", None)  # not there where the session is remote
+            context = getattr(session, "sparkContext", None)  # remote sessions have none
             self._tracker = None if context is None else context.statusTracker()
             cores = context.defaultParallelism if context else int(session.conf.get("spark.sql.shuffle.partitions"))
             self._parts = parts or max(1, min(SPREAD * cores, count // LEAST), count // PART)
@@ -93,11 +93,11 @@ class Spark:
 
     def __exit__(self, *_: object) -> None:
         if self._whole is not None:
-            with suppress(Exception):  # of a cluster that is gone, for one, which is not what has to be told
+            with suppress(Exception):  # such as a lost cluster, which another error reports
                 self._whole.unpersist()
 
     def add_up(self, aggregates: Sequence[Aggregate]) -> list[Integers]:
-        """One scan."""
+        """Add up the aggregates in one scan."""
         self._scans += 1
         grid = self.grid
 
@@ -131,8 +131,10 @@ class Spark:
         return add_up([], aggregates, grid) if found.sums is None else found.sums
 
     def _first_scan(self, aggregates: Sequence[Aggregate]) -> DataFrame:
-        """What is found in the trips of each part that are kept, read and checked and chosen as on one machine; and
-        their steps."""
+        """Return a row for each part: the totals and the compact walks of its trips.
+
+        Trips are read, validated and bounded as on one machine.
+        """
         bound, source, grid, gap = self._bound, self._source, self.grid, self._gap
         crs, swap_axes, on_error, key = source.crs, source.swap_axes, source.on_error, self._sketch_key
 
@@ -161,7 +163,7 @@ class Spark:
         return self._divided.repartition(self._parts, "part").groupBy("part").applyInArrow(read_part, WHOLE)
 
     def _check(self, found: PartTotals) -> None:
-        """An `InputError` where some trips were added up twice, or are others than those of the scan before."""
+        """Raise an `InputError` if some trips were added up twice, or differ from those of the previous scan."""
         fingerprints = dict(zip(found.parts, found.fingerprints, strict=True))
         if len(fingerprints) < len(found.parts):
             raise InputError("Spark has added up some trips twice; nothing of this is kept. Publish again.")
@@ -173,7 +175,7 @@ class Spark:
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        """A progress bar for each step of what Spark does in the block; it alone knows how many there will be."""
+        """Show a progress bar for each stage that Spark runs in the block; their number is not known beforehand."""
         what, tracker = f"Scan {self._scans} by Spark", self._tracker
         with ExitStack() as bars:
             show = bars.enter_context(self._progress(what))
@@ -184,7 +186,7 @@ class Spark:
 
             def look() -> None:
                 nonlocal jobs, latest, step, show
-                with suppress(Exception):  # of a cluster that is gone: to show nothing more is no reason to stop
+                with suppress(Exception):  # such as a lost cluster: missing progress is no reason to stop
                     jobs |= set(tracker.getActiveJobsIds()) - before
                     known = [job for number in jobs if (job := tracker.getJobInfo(number))]
                     stages = [stage for job in known for each in job.stageIds if (stage := tracker.getStageInfo(each))]
@@ -196,5 +198,5 @@ class Spark:
                         if stage.stageId == latest:
                             show(stage.numCompletedTasks / max(1, stage.numTasks))
 
-            with looking(look, EVERY):
+            with polling(look, EVERY):
                 yield

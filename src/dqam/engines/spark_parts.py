@@ -1,4 +1,4 @@
-"""How Spark divides points into parts of whole trips: by a hash of the trip's id, or of the person's."""
+"""Divide the points of a Spark data frame into parts of whole trips, by a hash of the trip's or the person's id."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from dqam.sources import Source
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-HELD = 1 << 20  # points that a task holds while it divides them
+HELD = 1 << 20  # points that a task holds in memory while it divides them
 SPACES = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())  # what Arrow trims, and therefore `ids_of`
 IDS = {"tinyint", "smallint", "int", "bigint", "string"}
 ROLES = ("person", "trip", "time", "lon", "lat")
 DIVIDED = "part int, points binary"
-MIXERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)  # odd, and otherwise any
+MIXERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)  # any odd numbers
 
 
 def points_of(source: Source) -> tuple[DataFrame, int]:
-    """The columns in use, named by their roles; and how many points there are."""
+    """Return the columns in use, named by their roles, and the number of points."""
     frame, roles = source.frame, {role: name for role, name in source.roles.items() if role in ROLES}
     missing = {"time", "lon", "lat"} - roles.keys() or ({"trip"} if not roles.keys() & {"person", "trip"} else set())
     if missing:
@@ -44,8 +44,11 @@ def points_of(source: Source) -> tuple[DataFrame, int]:
 
 
 def divided_into_parts(points: DataFrame, bound: ContributionBound, parts: int) -> DataFrame:
-    """A row for each part and some points of it. All points of a trip, and of a person who is to be hidden, are in
-    one part: ids are normalised here as in `ids_of`, so that no id changes when it is read."""
+    """Return rows that each hold the number of a part and some of its points.
+
+    All points of a trip are in one part, and so are all points of a person if the unit is a person: ids are normalised
+    here as in `ids_of`, so that no id changes when it is read.
+    """
     from pyspark.sql import functions
 
     keys = [key for key in ("person", "trip") if key in points.columns]
@@ -88,21 +91,21 @@ def _by_part(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _order(part: Integers32) -> Integers:
-    """The rows by part, in the order they have there; 16 bits are sorted much faster."""
+    """Indices that sort rows by part and keep their order within a part; 16-bit numbers are sorted much faster."""
     return np.argsort(part.astype(np.uint16) if part.max(initial=0) < 1 << 16 else part, kind="stable")
 
 
 def _stream(table: pa.Table) -> bytes:
     """A table in the bytes of an Arrow stream."""
     stream = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="lz4")  # less for Spark to move
+    options = pa.ipc.IpcWriteOptions(compression="lz4")  # so that Spark moves less
     with pa.ipc.new_stream(stream, table.schema, options=options) as writer:
         writer.write_table(table)
     return stream.getvalue().to_pybytes()
 
 
 def ordered_by_time_and_place(trips: Trips) -> Trips:
-    """Points of a trip that have the same time, by place: a shuffle brings them in any order."""
+    """Order points of a trip with the same time by their coordinates: a shuffle delivers them in any order."""
     assert trips.time is not None
     trip = np.repeat(np.arange(len(trips)), np.diff(trips.offsets))
     if not ((np.diff(trips.time) == 0) & (np.diff(trip) == 0)).any():
@@ -121,9 +124,9 @@ def only_kept(trips: Trips, keep: Mask | None) -> Trips:
 
 
 def fingerprint(trips: Trips) -> int:
-    """A number for trips in any order; other trips, or points cut otherwise, almost surely have another."""
+    """A number that does not depend on the order of the trips; other trips, or other cuts, almost surely change it."""
     assert trips.time is not None
-    place = np.arange(trips.points) - np.repeat(trips.offsets[:-1], np.diff(trips.offsets))  # of a point in its trip
+    place = np.arange(trips.points) - np.repeat(trips.offsets[:-1], np.diff(trips.offsets))  # index within the trip
     bits = np.zeros(trips.points, np.uint64)
     for values, mixer in zip((trips.x, trips.y, trips.time, place), MIXERS, strict=True):
         bits = (bits ^ values.view(np.uint64)) * np.uint64(mixer)

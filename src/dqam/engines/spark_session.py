@@ -1,4 +1,4 @@
-"""Spark's session and its errors: files as data frames, and what Spark has to say in one sentence."""
+"""Spark sessions: open files as Spark data frames, and turn Spark's errors into one sentence."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 
 
 def frame_of(path: str | os.PathLike[str]) -> DataFrame:
-    """Parquet files by the session of Spark that there is, or a new one: those that `dqam.read` finds at a path, or all
-    below a URL."""
+    """Open Parquet files as a data frame: those that `dqam.read` finds at a path, or all below a URL.
+
+    Uses the active Spark session, or starts one.
+    """
     paths = [str(path)]
     if "://" not in str(path):
         table = open_path(Path(path))
         if not isinstance(table, ParquetTable):
             raise InputError(f"{path}: Spark reads Parquet files, or takes a data frame of its own.")
-        paths = [f"file://{file.absolute()}" for file in table.paths]  # whatever Spark's own file system is
+        paths = [f"file://{file.absolute()}" for file in table.paths]  # whatever Spark's default file system is
     for each in paths:
         if odd := set(each) & set("*?[]{}\\"):
             raise InputError(f"{each}: Spark would take {min(odd)} in a name for a pattern; rename it.")
@@ -40,22 +42,22 @@ def frame_of(path: str | os.PathLike[str]) -> DataFrame:
     begins = SparkSession.getActiveSession() is None and not os.environ.get("SPARK_REMOTE")
     if begins and not (shutil.which("java") or os.environ.get("JAVA_HOME")):
         raise InputError("Spark needs Java, 17 or later, and there is none; install it, or set JAVA_HOME.")
-    before = os.umask(0o077)  # what a session that begins here writes is for this user alone
+    before = os.umask(0o077)  # files of a session that starts here are readable by this user only
     try:
-        with spark_errors(), stopping.later() if begins else nullcontext():  # as half a session would stay
+        with spark_errors(), stopping.delay_signals() if begins else nullcontext():  # no half-started session
             builder = SparkSession.builder
-            if begins:  # with this Python, and no words of its own beside our bars
+            if begins:  # with this Python, and without Spark's own messages between our progress bars
                 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
                 warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
                 builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "OFF")
             reader = builder.getOrCreate().read
-            return reader.option("recursiveFileLookup", "true").parquet(*paths)  # and no columns from folders' names
+            return reader.option("recursiveFileLookup", "true").parquet(*paths)  # no columns from folder names
     finally:
         os.umask(before)
 
 
 def use_task_cores() -> None:
-    """Threads for the cores that Spark has given this task, and no more."""
+    """Use no more threads than the cores that Spark has given this task."""
     from pyspark import TaskContext
 
     os.environ["DQAM_THREADS"] = str(TaskContext.get().cpus())
@@ -63,7 +65,7 @@ def use_task_cores() -> None:
 
 @contextmanager
 def spark_errors() -> Iterator[None]:
-    """What Spark has to say, in a sentence."""
+    """Turn errors of Spark into an `InputError` of one sentence."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -72,9 +74,9 @@ def spark_errors() -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         before: BaseException | None = error
         while before := before and before.__context__:
-            if isinstance(before, KeyboardInterrupt | SystemExit):  # which ended more than was still in use
+            if isinstance(before, KeyboardInterrupt | SystemExit):  # an interrupt caused the error
                 raise before from None
         words = str(error).strip().splitlines() or [type(error).__name__]
-        told = [line for line in words if re.match(r"\w*(Error|Exception): ", line)]  # of a Python worker
+        told = [line for line in words if re.match(r"\w*(Error|Exception): ", line)]  # errors of a Python worker
         hint = "; its workers need dqam, and the Python of the driver (PYSPARK_PYTHON)" if "'dqam'" in str(told) else ""
         raise InputError(f"Spark could not do this ({(told or words)[-1 if told else 0][:200]}){hint}.") from error

@@ -1,4 +1,4 @@
-"""What a scan by Spark finds in some parts, as a row of a data frame, and how such rows add up."""
+"""The totals that a Spark scan computes for some parts, their form as rows of a data frame, and how they are merged."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ WHOLE = f"walks binary, {SUMS}"
 
 
 class PartTotals(NamedTuple):
-    """What a scan found in some parts.
+    """The results of a scan over some parts.
 
     parts         which parts these are
-    fingerprints  of the trips of each part
+    fingerprints  one for the trips of each part
     sums          the totals of the aggregates; None for no parts
-    rows          that were read
-    dropped       rows that were left out, by reason
-    sketch        of the trips, as bytes
-    error         the first that was found
+    rows          number of rows read
+    dropped       number of rows left out, by reason
+    sketch        a sketch of the trips, as bytes
+    error         the first error, if any
     """
 
     parts: list[int]
@@ -53,7 +53,7 @@ def saved_arrays(arrays: dict[str, Any]) -> bytes:
 
 
 def to_record(found: PartTotals) -> pa.RecordBatch:
-    """A row of a data frame with what was found."""
+    """Return the totals as a row of a data frame."""
     sums = None if found.sums is None else saved_arrays({str(i): each for i, each in enumerate(found.sums)})
     values = found._replace(sums=sums, dropped=list(found.dropped.items()))  # type: ignore[arg-type]
     counts = pa.map_(pa.string(), pa.int64())
@@ -64,7 +64,7 @@ def to_record(found: PartTotals) -> pa.RecordBatch:
 
 
 def from_row(row: dict[str, Any]) -> PartTotals:
-    """What is in such a row."""
+    """The inverse of `to_record`."""
     sums = None
     if row["sums"] is not None:
         with np.load(io.BytesIO(row["sums"])) as arrays:
@@ -75,7 +75,7 @@ def from_row(row: dict[str, Any]) -> PartTotals:
 
 
 def scan_again(row: dict[str, Any], grid: Grid, aggregates: Sequence[Aggregate]) -> PartTotals:
-    """What another scan finds in a part, by its row of the first."""
+    """Scan a part again, from the compact walks in its row of the first scan."""
     sums = None
     if row["walks"] is not None:
         with np.load(io.BytesIO(row["walks"])) as arrays:
@@ -84,7 +84,7 @@ def scan_again(row: dict[str, Any], grid: Grid, aggregates: Sequence[Aggregate])
 
 
 def merged(some: Iterable[PartTotals]) -> PartTotals:
-    """What was found in all these, and the first error."""
+    """Merge the totals of several parts, with the first error."""
     parts, fingerprints, sums, rows, _, _, error = NO_TOTALS
     dropped, sketches = Counter[str](), list[Sketch]()
     for found in some:

@@ -287,7 +287,7 @@ def _deviations(plan: ExperimentPlan, results: Results) -> str:
 
 
 def _telling(plan: ExperimentPlan) -> float:
-    """An ε at which mechanisms have something to learn."""
+    """An epsilon at which mechanisms can learn something from the data."""
     return 0.5 if 0.5 in plan.settings.epsilons else plan.settings.epsilons[-1]
 
 

@@ -1,4 +1,4 @@
-"""One page that shows everything: index.html, with all figures inside and nothing loaded from elsewhere."""
+"""The page with all results of the experiments: index.html, which contains all figures and loads nothing else."""
 
 from __future__ import annotations
 

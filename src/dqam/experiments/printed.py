@@ -22,7 +22,7 @@ from dqam.geometry.regions import Partition, children, node_bounds, places, quad
 from dqam.mechanisms.dqam import meets
 from dqam.mechanisms.mwem import CellWeights
 from dqam.mechanisms.prish import FacesAndEdges
-from dqam.mechanisms.rounds import Oracle, play
+from dqam.mechanisms.rounds import Oracle, run_rounds
 from dqam.mechanisms.spreading import lift, scaled_to, stretch
 from dqam.statistics import MASS
 from dqam.statistics.uniformity import region_costs
@@ -89,7 +89,7 @@ def _mwem(exact: Exact, queries: Integers, epsilon: float, rounds: int, rng: np.
         return _faces_only(lift(faces.grid, weights * (total / weights.sum())))
 
     oracle = _oracle(faces.answers(queries), epsilon / 2 / rounds, epsilon / 2 / rounds, rng)
-    made = play(CellWeights(faces.grid, visits, replay=False), queries, rounds, oracle, total)
+    made = run_rounds(CellWeights(faces.grid, visits, replay=False), queries, rounds, oracle, total)
     return made.answers(queries), made
 
 
@@ -101,7 +101,7 @@ def _dawa(exact: Exact, queries: Integers, epsilon: float, rounds: int, rng: np.
 
 def _prish(exact: Exact, queries: Integers, epsilon: float, rounds: int, rng: np.random.Generator) -> Result:
     oracle = _oracle(exact.histogram.answers(queries), epsilon / 2 / rounds, epsilon / 2 / rounds, rng)
-    made = play(FacesAndEdges(exact.evenly, replay=False), queries, rounds, oracle, np.inf)
+    made = run_rounds(FacesAndEdges(exact.evenly, replay=False), queries, rounds, oracle, np.inf)
     return made.answers(queries), made
 
 
@@ -168,7 +168,7 @@ def _dqam(exact: Exact, queries: Integers, epsilon: float, rounds: int, rng: np.
     densities = np.clip(masses / max(exact.trips, 1) + rng.laplace(0, 1 / part, len(partition)), 0, 1)
     oracle = _oracle(exact.histogram.answers(queries), part / rounds, part / rounds, rng)
     model = PrintedRegions(exact.evenly, partition, densities, exact.trips)
-    made = play(model, queries, rounds, oracle, np.inf)
+    made = run_rounds(model, queries, rounds, oracle, np.inf)
     return made.answers(queries), made
 
 

@@ -1,4 +1,4 @@
-"""Runs many tasks in several processes, and saves finished ones, so that an interrupted experiment can continue.
+"""Run many tasks in several processes, and save finished ones, so that an interrupted experiment can continue.
 
 Tasks on the same data and grid stay together, because exact counts are then made once. Each finished chunk of tasks
 becomes a small file of JSON lines; a row is found again by its key.
@@ -33,7 +33,7 @@ ONE_THREAD = dict.fromkeys(("DQAM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THR
 
 @dataclass(frozen=True)
 class Place:
-    """The file of a data set and its bounds; `stamp` is of its code, data and seed."""
+    """The file of a data set and its bounds; `stamp` is the stamp of its code, data and seed."""
 
     trips: Path
     bounds: Bounds

@@ -1,4 +1,4 @@
-"""A web page to view and query releases, and the JSON API behind it. It only knows releases."""
+"""A web page to view and query releases, and the JSON API behind it. It has access to releases only."""
 
 from dqam.explorer.app import make_app
 from dqam.explorer.server import serve

@@ -1,1 +1,1 @@
-"""Public geometry: grids, rectangles, trips and their walks, histograms and exact counts. Nothing here is private."""
+"""Public geometry: grids, rectangles, trips and their walks, histograms and exact counts. Nothing here adds noise."""

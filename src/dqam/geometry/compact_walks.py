@@ -1,4 +1,4 @@
-"""Compact walks: where each piece begins, and two bits for each step to a neighbouring cell.
+"""Walks stored compactly: the first cell of each piece, and two bits for each step to a neighbouring cell.
 
 Engines keep trips in this form between two scans. A trip of 28 points that visits 155 cells takes 60 bytes as a compact
 walk and 690 as points, and a compact walk does not reveal when and exactly where the points were.

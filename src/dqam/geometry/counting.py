@@ -1,10 +1,10 @@
-"""Exact numbers of distinct trips in many rectangles at once; a trip with loops counts once.
+"""Exact counts of distinct trips in many rectangles at once; a trip with loops counts once.
 
-A trip meets a rectangle if and only if one of its pieces starts inside or crosses the border. The bits of sixteen words
-stand for 1,024 trips. The work goes grid line by grid line, so that all it touches stays in the cache: the crossings of
-a line become a row of masks, a two-level table over that row gives the OR of any stretch in three steps, and each
-rectangle with a side on the line adds its stretch to its own mask. Two prefix masks, by column and by row, find the
-starts, once for every piece that a trip may have.
+A trip meets a rectangle if and only if one of its pieces starts inside or crosses the border. A mask of sixteen words
+has one bit for each of 1,024 trips. The grid is processed line by line, so that the data in use stays in the cache: the
+crossings of a line become a row of masks, a two-level table over that row gives the OR of any stretch in three steps,
+and each rectangle with a side on the line adds its stretch to its own mask. The starts are found with two prefix masks,
+by column and by row, in as many rounds as a trip has pieces.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _count_tile(walks: AnyWalks, rectangles: Integers, keep: Mask | None) -> Int
 
 @lru_cache(maxsize=4)
 def _sides(rectangles_in_bytes: bytes, rows: int, columns: int) -> _Sides:
-    """The sides of rectangles; cached, because the next batch is mostly counted in the same rectangles."""
+    """The sides of rectangles; cached, because the next batch is usually counted in the same rectangles."""
     rectangles = np.frombuffer(rectangles_in_bytes, np.int64).reshape(-1, 4)
     west, south, east, north = rectangles.T
     line = np.concatenate([west, east, south + columns, north + columns])
@@ -117,7 +117,7 @@ def _count_blocks(  # type: ignore[no-untyped-def]
         shift += 1
     groups = (longest >> shift) + 1  # of about the square root of a line
     masks = np.zeros((3, longest, WORDS), np.uint64)
-    between = np.zeros((groups, groups, WORDS), np.uint64)  # OR of the groups i to j
+    between = np.zeros((groups, groups, WORDS), np.uint64)  # OR over the groups i to j
     met = np.zeros((len(rectangles), 1, WORDS), np.uint64)
     started = np.zeros((2, longest + 1, WORDS), np.uint64)
     ends = np.zeros(lines + 1, np.int64)

@@ -1,7 +1,7 @@
-"""The public grid that trips are laid on: bounds, a coordinate reference system and numbers of rows and columns.
+"""The public grid of a map: bounds, a coordinate reference system, and the number of rows and columns.
 
-Nothing here is ever taken from data: the bounds are part of what is published. Rows count from the south, columns from
-the west, and the bounds are divided evenly along each axis of their CRS.
+Nothing in a grid may be derived from the data, because the bounds are part of what is published. Rows count from the
+south, columns from the west, and the bounds are divided evenly along each axis of their CRS.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def _whole(value: object) -> int | None:
 
 
 def _brief(value: object) -> str:
-    """A wrong parameter in an error: its value if that is short, else only its type, as it may hold data."""
+    """A wrong parameter for an error message: its value if short, else only its type, because it may hold data."""
     plain = isinstance(value, str | int | float | None) or (
         isinstance(value, tuple | list) and len(value) <= 6 and all(isinstance(v, str | int | float) for v in value)
     )
@@ -222,7 +222,7 @@ def _spell(bounds: tuple[float, ...]) -> str:
 def check_order(bounds: Bounds, crs: str) -> None:
     """Raise an `InputError` for bounds of a huge area that would be a city's if read as west, east, south, north.
 
-    Grids do not check this themselves, so that anyone who is sure can have such a grid.
+    Grids do not check this themselves, so that users who really want such a grid can have it.
     """
     west, south, east, north = bounds
     if not (west < south and east < north) or (is_degrees(crs) and east < -90):

@@ -1,4 +1,4 @@
-"""The order of cells along a Hilbert curve: cells that are near on the curve are near on the grid."""
+"""The order of cells along a Hilbert curve: cells that are close on the curve are close on the grid."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ For a rectangle R of cells, q(R) = faces inside minus edges inside counts how of
 each stay, a walk visits one face more than it crosses edges. The same number is the endpoints in R plus half the flux
 through the border of R, and a histogram can be given either way.
 
-For answers, faces and edges are laid out together in one array of (2 rows - 1) x (2 columns - 1), with faces at even
-indices and the edge between two faces at the index between theirs. One summed-area table then answers any rectangle
-with four look-ups.
+To answer queries, faces and edges are laid out together in one array of (2 rows - 1) x (2 columns - 1), with faces at
+even indices and the edge between two faces at the index between theirs. One summed-area table then answers any
+rectangle with four look-ups.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from dqam.geometry.arrays import Floats, Integers, Mask
 from dqam.geometry.grid import Grid
 
 HEADER = ("west", "south", "east", "north")
-MANY = 25  # times the size of the map: so large a rectangle may have its sides in the wrong order
-ON_LINE = 1e-6  # in cells: a side this close to a grid line lies on it, as decimals are rounded
+MANY = 25  # times the size of the map: a rectangle this large may have its sides in the wrong order
+ON_LINE = 1e-6  # in cells: a side this close to a grid line counts as on it, because decimals are rounded
 
 
 def random_rectangles(grid: Grid, count: int, rng: np.random.Generator) -> Integers:

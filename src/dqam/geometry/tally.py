@@ -1,4 +1,4 @@
-"""Crossings and endpoints of walks, tallied on all cores: what a histogram is made of."""
+"""Count the crossings and endpoints of walks on all cores; histograms are made from these counts."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Compiled kernels that trace trips over a grid, cell by cell.
 
-Coordinates are first rounded to fixed point, with 2^18 steps a cell (0.15 mm for a 39 m cell). From there on all is
-integer arithmetic, so a walk is exactly the sequence of cells that the line passes, the same on every machine. A line
-through the exact corner of four cells goes through the more eastern of the two cells beside it, so that a trip and its
-return visit the same cells.
+Coordinates are first rounded to fixed point, with 2^18 steps a cell (0.15 mm for a 39 m cell). From there on, all
+arithmetic is in integers, so a walk is exactly the sequence of cells that the line passes, the same on every machine. A
+line through the exact corner of four cells goes through the more eastern of the two cells beside it, so that a trip and
+its return visit the same cells.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COUNT, FILL, TALLY = range(3)  # what `trace` does
 
 
 class EdgeTally(NamedTuple):
-    """Numbers of crossings, starts and ends. A straight run of crossings is noted only where it begins and ends.
+    """Numbers of crossings, starts and ends. A straight run of crossings is recorded only where it begins and ends.
 
     runs  int64[rows * (columns + 1) + columns * (rows + 1)]: for each row, numbers whose running sums are the crossings
           of its vertical edges; then, for each column, those of its horizontal edges
@@ -71,7 +71,7 @@ def _fixed_point(value, cells):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _set_out(U0, V0, U1, V1, columns, rows):  # type: ignore[no-untyped-def]
-    """The first cell of a segment, how many columns and rows it crosses, in which directions, and where it does next.
+    """The first cell of a segment, how many columns and rows it crosses, in which directions, and the next crossings.
 
     Of two crossings, the one after the smaller share of the segment comes first. Shares are compared as products of
     integers, which stay below 2^61. In a tie, the column comes first on the way east, and the row on the way west.
@@ -112,7 +112,7 @@ def _pass_cells(U0, V0, U1, V1, columns, rows, cells, at):  # type: ignore[no-un
 
 @njit(nogil=True, cache=True)
 def _tally_line(U0, V0, U1, V1, columns, rows, runs):  # type: ignore[no-untyped-def]
-    """Note the crossings between the cells that `_pass_cells` writes; the straight end of a segment is one run."""
+    """Record the crossings between the cells that `_pass_cells` writes; the straight end of a segment is one run."""
     column, row, columns_left, rows_left, across, up, to_column, to_row = _set_out(U0, V0, U1, V1, columns, rows)
     column_step, row_step = abs(V1 - V0) << FRACTION_BITS, abs(U1 - U0) << FRACTION_BITS
     in_row = row * (columns + 1) + column  # where the cell is in the runs of its row, and of its column
@@ -136,7 +136,7 @@ def _tally_line(U0, V0, U1, V1, columns, rows, runs):  # type: ignore[no-untyped
 
 @njit(nogil=True, cache=True)
 def _note(runs, start, steps):  # type: ignore[no-untyped-def]
-    """Note a run of crossings; unsigned indices spare a test for negative ones."""
+    """Record a run of crossings; with unsigned indices, Numba omits the test for negative ones."""
     runs[np.uint64(start + min(0, steps))] += 1
     runs[np.uint64(start + max(0, steps))] -= 1
 

@@ -1,4 +1,4 @@
-"""Trips laid on a grid as 4-connected walks from cell to cell.
+"""Walks: trips on a grid as sequences of 4-connected cells.
 
 A segment between two points is a straight line in the grid's CRS, and `dqam.geometry.tracing` finds the cells it passes
 in integer arithmetic, the same on every machine. Only PROJ, where points are in another CRS, and the distances for a

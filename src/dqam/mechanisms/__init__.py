@@ -1,9 +1,9 @@
-"""How trips become a histogram that may be published: one mechanism a module, and the table of them all.
+"""The mechanisms that turn trips into a histogram that may be published, and a table of all of them.
 
-A mechanism has its parameters in the constructor and asks a curator in the call, `synthesize(curator, queries, budget)`
-(see `dqam.mechanisms.mechanism`). It never sees a trip. The other modules are steps that several mechanisms share
-(`size`, `spreading`, `rounds`) or parts of one (`flux_fit`, `flux_uncertainty`, `quadtree` of DQAM). Only flux tells
-how far its answers may be off.
+The parameters of a mechanism are in its constructor. It asks a curator in the call `synthesize(curator, queries,
+budget)`, and never sees a trip (see `dqam.mechanisms.mechanism`). Each mechanism has its own module. The other modules
+are steps that several mechanisms share (`size`, `spreading`, `rounds`) or parts of one (`flux_fit`, `flux_uncertainty`,
+and `quadtree` of DQAM). Only flux gives confidence intervals.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ __all__ = [
 class MechanismInfo:
     """A row of the table of mechanisms.
 
-    make  how to make one with its default parameters; None for forms that only reproduce the paper: what is not private
-          cannot be made here, and so cannot be published
+    make  makes one with its default parameters; None for forms that only reproduce the paper, which are not private, so
+          that they cannot be published
     """
 
     about: str
     make: Callable[[], Mechanism] | None
     data_aware: bool = False
     query_aware: bool = False
-    consistent: str = ""  # every edge at most both its faces, by a greedy rule or optimally; or all answers monotone
+    consistent: str = ""  # how: no edge exceeds its faces ("greedy", "optimal"), or answers are "monotone"
 
     @property
     def publishable(self) -> bool:
-        """Whether its privacy has a proof."""
+        """Whether its privacy is proven."""
         return self.make is not None
 
 
@@ -81,7 +81,7 @@ MECHANISMS: dict[str, MechanismInfo] = {
 
 
 def make(mechanism: str | Mechanism) -> Mechanism:
-    """A mechanism by its name, with its default parameters, or the object itself; refuses what is not private.
+    """A mechanism by its name, with its default parameters, or the object itself; an error if it is not private.
 
     >>> make("flux"), make(Flux(side=24)).name
     (Flux(side=None, least=140.0, known=1000.0, rich=5000.0), 'flux')

@@ -1,12 +1,13 @@
-"""DAWA (Li, Hay and Miklau, 2014): buckets that follow the data, then counts that follow the queries.
+"""DAWA (Li, Hay and Miklau, 2014): buckets of cells adapted to the data, then noisy counts adapted to the queries.
 
-First, cells along a Hilbert curve are put into buckets of nearly equal shares (`dqam.statistics.buckets`). Second, a
-binary tree over the buckets is measured level by level, each with a share of the budget that is chosen from the
-queries alone (GreedyH), and the levels are reconciled by least squares. A bucket's mass is spread evenly over it.
+First, cells along a Hilbert curve are grouped into buckets of nearly equal shares (`dqam.statistics.buckets`). Second,
+a binary tree over the buckets is measured level by level. Each level gets a share of the budget that is chosen from the
+queries alone (GreedyH), and the levels are reconciled by least squares. The mass of a bucket is spread evenly over its
+cells.
 
-The answer to a rectangle is linear in the shares of cells. Inside it a share counts once; a cell with s sides on the
-rectangle's border counts 1 + s (length - 1) / 4 times for trips of `length` visits (see `spread`). A query reads a node
-of the tree if its mean weight is the same all over the node, and not all over the parent.
+The answer to a rectangle is linear in the shares of cells. A share inside the rectangle counts once; a cell with s
+sides on the border of the rectangle counts 1 + s (length - 1) / 4 times for trips of `length` visits (see `spread`). A
+query reads a node of the tree if its mean weight is constant over the node, but not over the node's parent.
 """
 
 from __future__ import annotations
@@ -33,19 +34,20 @@ from dqam.statistics import MASS, MOST_TRIPS, CellShares, GroupShares, L1Buckets
 from dqam.statistics.buckets import MOST_CELLS
 from dqam.values.guarantee import parse_epsilon
 
-SAMPLE = 500  # queries that the shares of levels are chosen for
-STEPS = 32  # shares of a level that are tried
+SAMPLE = 500  # at most so many queries are used to choose the shares of levels
+STEPS = 32  # number of shares that are tried for a level
 
 
 @dataclass(frozen=True)
 class Dawa:
-    """Buckets for `ratio` of the budget, counts for the rest.
+    """DAWA; `ratio` of the budget is spent on the buckets, the rest on the counts.
 
-    width  what a bucket must save beyond the noise of its count, in widths of the noise of costs: without it noise
-           alone would make buckets, as noisy costs may be below 0; 2 + ln(cells) / 8 if not given
-    grain  what a bucket must save at least, as a share of all trips, where trips are long: edges are guessed from
-           faces, and better from smooth ones
-    least  signal (trips * epsilon) below which trips are spread evenly; 120 + sqrt(cells) / 3 if not given
+    width  part of the penalty of a bucket, in addition to the noise of its count and in units of the noise of costs.
+           Without it, noise alone would create buckets, because noisy costs may be negative. By default 2 + ln(cells) /
+           8
+    grain  the least penalty of a bucket if trips are long, as a fraction of all trips: edges are estimated from faces,
+           and smoother faces give better estimates
+    least  the signal (trips * epsilon) below which trips are spread evenly; by default 120 + sqrt(cells) / 3
     """
 
     name: ClassVar[str] = "dawa"
@@ -62,16 +64,16 @@ class Dawa:
             raise InputError(f"DAWA's ratio is between 0 and 1; got {self.ratio}.")
 
     def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
-        """The size, and the cells that buckets and counts are made of."""
+        """The size, and the cell shares from which buckets and counts are computed."""
         return (QueryTotals(queries), CellShares())
 
     def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> Synthesis:
-        """Spend all of `budget`; `queries` say where counts should be good."""
+        """Spend all of `budget`; counts are tuned for `queries`."""
         cells = math.prod(curator.grid.shape)
         if cells > MOST_CELLS:
             raise InputError(f"DAWA takes at most {MOST_CELLS:,} cells; got {cells:,}. Use a lower resolution.")
         least = 120 + math.sqrt(cells) / 3 if self.least is None else self.least
-        size = measure_size(curator, queries, budget, least, share=lambda _: LOOK)  # buckets need all that is left
+        size = measure_size(curator, queries, budget, least, share=lambda _: LOOK)  # the rest is for buckets and counts
         even = spread_evenly(curator.grid, size)
         if not size.enough:
             return Synthesis(even)
@@ -85,8 +87,8 @@ class Dawa:
     ) -> Floats:
         """float64[rows, columns]: the mass of each cell in trips, for all of `budget`.
 
-        smooth  what a bucket must save at least, in trips
-        border  what a side of a query's border adds to the weight of a cell
+        smooth  the least penalty of a bucket, in trips
+        border  added to the weight of a cell for each of its sides that is on the query's border
         """
         grid, one = curator.grid, curator.unit.max_trips
         ratio = parse_epsilon(self.ratio)
@@ -107,7 +109,7 @@ class Dawa:
 
 
 def level_usage(starts: Integers, order: Integers, columns: int, queries: Integers, border: float = 0.0) -> Floats:
-    """How much queries read of each level of the binary tree over buckets, leaves first: sums of squared weights.
+    """How much queries read of each level of the binary tree over buckets, as sums of squared weights; leaves first.
 
     A cell of a query weighs 1, and `border` more for each of its sides that is on the query's border.
     """
@@ -117,12 +119,13 @@ def level_usage(starts: Integers, order: Integers, columns: int, queries: Intege
 
 
 def level_shares(usage: Floats) -> list[Fraction]:
-    """The share of the budget for each level, leaves first, that makes the squared error of what is read least.
+    """The shares of the budget for the levels, leaves first, that minimise the squared error of what queries read.
 
-    Level by level upwards: what the levels below have is shared with the new one in the best of `STEPS` ways.
+    The levels are added from the leaves up: the share of the levels below is divided with the new level in the best of
+    `STEPS` ways.
     """
     shares = [Fraction(1)]
-    variances = np.array([2.0])  # of a node's estimate, for a budget of 1
+    variances = np.array([2.0])  # of the estimate of a node, for a budget of 1
     tried = np.arange(STEPS) / STEPS
     for k in range(1, len(usage)):
         below = variances[:, None] / (1 - tried) ** 2
@@ -134,9 +137,9 @@ def level_shares(usage: Floats) -> list[Fraction]:
 
 
 def estimate(starts: Integers, usage: Floats, ask: Callable[[Integers, Fraction], Floats]) -> Floats:
-    """float64[buckets]: the mass of each.
+    """float64[buckets]: the estimated mass of each bucket.
 
-    ask  noisy sums by group, for the group of each cell and the share of the budget
+    ask  returns noisy sums by group, given the group of each cell and the share of the budget to spend
     """
     sizes = np.diff(starts)
     bucket = np.repeat(np.arange(len(sizes)), sizes)
@@ -147,7 +150,7 @@ def estimate(starts: Integers, usage: Floats, ask: Callable[[Integers, Fraction]
 
 
 def fill(starts: Integers, order: Integers, masses: Floats) -> Floats:
-    """float64[cells]: masses of buckets spread evenly over their cells."""
+    """float64[cells]: the masses of buckets, spread evenly over their cells."""
     sizes = np.diff(starts)
     cells = np.empty(len(order))
     cells[order] = np.repeat(masses / sizes, sizes)
@@ -155,9 +158,10 @@ def fill(starts: Integers, order: Integers, masses: Floats) -> Floats:
 
 
 def reconcile(sums: Sequence[Floats | None], variances: Sequence[float]) -> Floats:
-    """Least squares on a binary tree: the leaves that fit noisy sums of its nodes best; levels from the leaves up.
+    """Least squares on a binary tree: the leaves that best fit noisy sums of its nodes; levels from the leaves up.
 
-    A level that was not measured is None; the leaves always are. Node i has the children 2i and 2i + 1 below.
+    A level that was not measured is None; the leaves are always measured. Node i has the children 2i and 2i + 1 on the
+    level below.
     """
     leaves = sums[0]
     assert leaves is not None
@@ -176,7 +180,7 @@ def reconcile(sums: Sequence[Floats | None], variances: Sequence[float]) -> Floa
 
 
 def without_negatives(values: Floats) -> Floats:
-    """The nearest vector without negatives that has the same sum; nothing but 0 if that sum is negative.
+    """The nearest vector without negative entries that has the same sum; all 0 if the sum is negative.
 
     >>> without_negatives(np.array([5.0, -1.0, 0.5, 3.5])).round(2).tolist()
     [4.67, 0.0, 0.17, 3.17]
@@ -185,12 +189,12 @@ def without_negatives(values: Floats) -> Floats:
     if total <= 0:
         return np.zeros(len(values))
     falling = np.sort(values)[::-1]
-    lower = (np.cumsum(falling) - total) / np.arange(1, len(values) + 1)  # if so many stay above 0
+    lower = (np.cumsum(falling) - total) / np.arange(1, len(values) + 1)  # by the number of entries that stay positive
     return np.maximum(values - lower[np.flatnonzero(falling > lower)[-1]], 0.0)
 
 
 def _pairs(values: Floats) -> Floats:
-    """Sums of two in a row; the last may be alone."""
+    """Sums of consecutive pairs; the last entry may be alone."""
     return np.add.reduceat(values, np.arange(0, len(values), 2))
 
 

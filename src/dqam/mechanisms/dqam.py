@@ -1,14 +1,14 @@
-"""DQAM, the paper's two steps with sound accounting.
+"""DQAM: the paper's quadtree and multiplicative weights, with sound privacy accounting.
 
-Step 1: a quadtree on uniformity cost, then the noisy mass of each of its regions. Step 2: rounds of multiplicative
-weights, in which a count rescales all regions that the query meets, each as much as it is dense.
+Step 1 grows a quadtree on uniformity costs and measures the noisy mass of each of its regions. Step 2 runs rounds of
+multiplicative weights: a count rescales all regions that the query meets, each according to its density.
 
-What is not as printed, besides the accounting: the synthesis starts from the densities of step 1, not from an even
-spread; a density is taken relative to the densest region; the tree's depth, its threshold and the number of rounds
-follow from the signal, trips * epsilon, which is measured. And the regions' densities are *graded*: next to a cell none
-has less than about a third of it, by the ratio of edges to faces. Edges then do not exceed faces, and the exact
-consistent inference, which is run where they still do, has little to mend. Left to mend a steep border by itself it
-raises faces far beyond it.
+This differs from the paper in more than the accounting. The synthesis starts from the densities of step 1, not from
+evenly spread trips. A density is relative to the densest region. The depth of the tree, its threshold and the number of
+rounds follow from the signal, trips * epsilon, which is measured. And the densities are *graded*: a cell has at least
+about a third of the density of each of its neighbours, depending on the ratio of edges to faces. Edges then do not
+exceed faces, and the exact consistent inference, which is run if they still do, has little to correct. Without grading,
+it would correct a steep border between regions by raising faces far beyond that border.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.regions import Partition
 from dqam.mechanisms.mechanism import Synthesis
 from dqam.mechanisms.quadtree import grow_quadtree
-from dqam.mechanisms.rounds import check_rounds, curated, play
+from dqam.mechanisms.rounds import check_rounds, curator_oracle, run_rounds
 from dqam.mechanisms.size import SizeEstimate, measure_size
 from dqam.mechanisms.spreading import consistent, spread, spread_evenly
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.statistics import MASS, CellShares, GroupShares, QueryTotals, Question
 
-TRIES = 6  # of grading, until edges fit
-EMPTY = 1e-3  # of the mean density: what a region has at least, so that it can be scaled up again
+TRIES = 6  # attempts at grading, until no edge exceeds a face
+EMPTY = 1e-3  # the least density of a region, relative to the mean, so that it can be scaled up again
 
 
 class Regions:
-    """A density for each region, and the histogram that it makes."""
+    """A density for each region, and the histogram computed from these."""
 
     def __init__(self, grid: Grid, partition: Partition, masses: Floats, size: SizeEstimate) -> None:
         self._grid, self._partition, self._size = grid, partition, size
         even = partition.sizes / partition.sizes.sum()
         shares = np.maximum(masses, 0) / max(np.maximum(masses, 0).sum(), 1e-9)
         self._masses = np.maximum(shares, EMPTY * even)
-        self._densities = self._masses / self._masses.max()  # what an update weighs a region with
+        self._densities = self._masses / self._masses.max()  # the weight of a region in updates
         self._grade = 0.0
         self._now = self._made()
 
     def histogram(self) -> SpatialHistogram:
-        """What is known so far: consistent."""
+        """The current estimate, which is consistent."""
         return self._now
 
     def learn(self, rectangles: Integers, counts: Floats) -> None:
@@ -76,16 +76,16 @@ class Regions:
 
 
 def meets(partition: Partition, rectangle: Integers) -> Mask:
-    """bool[regions]: whether they have a cell in common."""
+    """bool[regions]: whether each region has a cell in common with the rectangle."""
     west, south, east, north = partition.regions.T
     return (west < rectangle[2]) & (east > rectangle[0]) & (south < rectangle[3]) & (north > rectangle[1])
 
 
 def _grade(histogram: SpatialHistogram) -> float:
-    """The least share of a cell's density that a neighbour may have, if the edge between them is not to exceed a face.
+    """The smallest ratio of the densities of neighbouring cells with which the edge between them exceeds neither face.
 
-    Edges are r times the mean of their faces. Where one face is g times the other that is r (1 + g) / 2 of the larger,
-    and at most g of it if g >= r / (2 - r).
+    Edges are r times the mean of their faces. If one face is g times the other, that is r (1 + g) / 2 times the larger
+    one, and this is at most g times the larger one if g >= r / (2 - r).
     """
     faces = histogram.faces
     means = (faces[:, :-1].sum() + faces[:, 1:].sum() + faces[:-1].sum() + faces[1:].sum()) / 2
@@ -95,7 +95,7 @@ def _grade(histogram: SpatialHistogram) -> float:
 
 @njit(nogil=True, cache=True)
 def _raise_steps(cells, grade):  # type: ignore[no-untyped-def]
-    """Raise cells to at least `grade` of each of their neighbours, in place; two passes reach everything."""
+    """Raise cells to at least `grade` times each of their neighbours, in place; two passes are enough."""
     rows, columns = cells.shape
     for row in range(rows):
         for column in range(columns):
@@ -113,12 +113,12 @@ def _raise_steps(cells, grade):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True)
 class Dqam:
-    """DQAM. What is not given follows from the signal s = trips * epsilon.
+    """DQAM. By default, `depth` and `rounds` follow from the signal s = trips * epsilon.
 
-    depth   of the quadtree: log4(w) - 1, from 2 to 4
-    rounds  none below w = 1,000, where step 1 has a better use for the budget; then ln(w) - 3
-    share   of what is left after the size that the rounds get
-    least   signal below which trips are spread evenly
+    depth   of the quadtree; by default log4(s) - 1, between 2 and 4
+    rounds  of step 2; by default ln(s) - 3, and none below s = 1,000, where step 1 makes better use of the budget
+    share   the fraction of the budget left after the size that is spent on the rounds
+    least   the signal below which trips are spread evenly
     """
 
     name: ClassVar[str] = "dqam"
@@ -138,7 +138,7 @@ class Dqam:
             raise InputError(f"The share of the rounds is between 0 and 1; got {self.share}.")
 
     def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
-        """The size, and the cells that the tree and its masses are made of."""
+        """The size, and the cell shares from which the tree and its masses are computed."""
         return (QueryTotals(queries), CellShares())
 
     def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> Synthesis:
@@ -158,4 +158,6 @@ class Dqam:
         model = Regions(grid, partition, masses, size)
         if not rounds:
             return Synthesis(model.histogram())
-        return Synthesis(play(model, queries, rounds, curated(curator, queries, budget, rounds), size.trips))
+        return Synthesis(
+            run_rounds(model, queries, rounds, curator_oracle(curator, queries, budget, rounds), size.trips)
+        )

@@ -1,8 +1,8 @@
-"""LM: noise on every cell, the same everywhere.
+"""LM, the Laplace mechanism: noise of the same scale on every cell.
 
-The paper's LM adds noise to the answer of every query; a trip can be in all of them, so the noise is as wide as there
-are queries. The strongest sound form of the idea puts the noise on the cells, where a trip's mass is 1 in all, and
-answers any number of queries from them.
+The paper's LM adds noise to the answer of every query. A trip can be in all of them, so the scale of the noise is
+proportional to the number of queries. The strongest sound form of this idea adds the noise to the cells, where the mass
+of a trip is 1 in total, and answers any number of queries from them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dqam.statistics import MASS, CellShares, QueryTotals, Question
 
 @dataclass(frozen=True)
 class Laplace:
-    """Noisy cell shares. Below a signal (trips * epsilon) of `least` they hold only noise, and trips are spread evenly.
+    """Noisy cell shares. Below a signal (trips * epsilon) of `least`, which is mostly noise, trips are spread evenly.
 
-    The noise of a rectangle grows with the root of its border times the length of trips: `least` is 5 side^1.5 if not
-    given, about where the noise gets less than what spreading evenly misses.
+    The noise of a rectangle grows with the square root of its border times the length of trips. By default, `least` is
+    5 side^1.5, which is about where the noise becomes smaller than the error of an even spread.
     """
 
     name: ClassVar[str] = "laplace"
@@ -35,7 +35,7 @@ class Laplace:
     least: float | None = None
 
     def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
-        """The size and the cells."""
+        """The size and the cell shares."""
         return (QueryTotals(queries), CellShares())
 
     def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> Synthesis:
@@ -45,5 +45,5 @@ class Laplace:
         if not size.enough:
             return Synthesis(spread_evenly(curator.grid, size))
         shares = curator.measure(CellShares(), budget).reshape(curator.grid.shape) / MASS
-        shares += (size.trips - shares.sum()) / shares.size  # their sum is the noisiest number of all
+        shares += (size.trips - shares.sum()) / shares.size  # `trips` is less noisy than the sum
         return Synthesis(spread(curator.grid, shares, size))

@@ -1,4 +1,4 @@
-"""What a mechanism is, and what it makes."""
+"""The interface of a mechanism, and of its result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Synthesis:
     histogram: SpatialHistogram
 
     def uncertainty(self) -> Uncertainty | None:
-        """How far its answers may be off, from what was measured anyway; None where the mechanism cannot tell."""
+        """The uncertainty of its answers, computed from what was measured anyway; None if the mechanism gives none."""
         return None
 
 
@@ -33,7 +33,7 @@ class Mechanism(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in a release."""
+        """Its name in a release."""
 
     @property
     def about(self) -> str:
@@ -44,7 +44,7 @@ class Mechanism(Protocol):
         """Whether its answers never shrink when a rectangle grows."""
 
     def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
-        """Questions that it is going to ask whatever the answers are, so that one scan of the trips can serve all."""
+        """Questions that it asks whatever the answers are, so that one scan of the trips can answer all of them."""
 
     def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> Synthesis:
-        """Spend all of `budget` on a histogram whose answers are near the distinct counts, above all for `queries`."""
+        """Spend all of `budget` on a histogram whose answers approximate the distinct counts, mainly for `queries`."""

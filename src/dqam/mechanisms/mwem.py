@@ -1,8 +1,8 @@
-"""MWEM (Hardt, Ligett and McSherry, 2012): one weight a cell, corrected by multiplicative weights.
+"""MWEM (Hardt, Ligett and McSherry, 2012): one weight per cell, corrected by multiplicative weights.
 
-The original has counts of records in cells and the exact number of records. Here a cell's weight is its face, edges
-follow the mean of their two faces, so that an answer is still a sum of weights with factors of 0 or more: 1 minus what
-edges take away, which is less at the border of the rectangle.
+The original works on counts of records in cells, and uses the exact number of records. Here the weight of a cell is its
+face, and edges follow the mean of their two faces. An answer is therefore still a sum of weights with factors of at
+least 0: 1 minus what the edges subtract, which is less at the border of the rectangle.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.mechanisms.mechanism import Synthesis
-from dqam.mechanisms.rounds import ByRounds, curated, measure_crossings, play, rounds_for
+from dqam.mechanisms.rounds import ByRounds, curator_oracle, measure_crossings, rounds_for, run_rounds
 from dqam.mechanisms.size import measure_size
 from dqam.mechanisms.spreading import lift, match_size, spread_evenly, stretch
 from dqam.privacy.budget import Budget
@@ -26,9 +26,9 @@ from dqam.privacy.curator import Curator
 
 
 class CellWeights:
-    """A weight for each cell; `lift` makes a histogram of them whose edges, if any, follow the mean of their faces.
+    """A weight for each cell; `lift` turns them into a histogram whose edges, if any, follow the mean of their faces.
 
-    `replay` revisits all counts at every update, not only the new one, as the authors of MWEM advise.
+    With `replay`, every update uses all counts so far, not only the new one, as the authors of MWEM recommend.
     """
 
     def __init__(self, grid: Grid, lift: Callable[[Floats], SpatialHistogram], replay: bool = True) -> None:
@@ -36,11 +36,11 @@ class CellWeights:
         self._now = lift(np.ones(grid.shape))
 
     def histogram(self) -> SpatialHistogram:
-        """What is known so far."""
+        """The current estimate."""
         return self._now
 
     def learn(self, rectangles: Integers, counts: Floats) -> None:
-        """Scale what is inside a rectangle by exp(error / 2n), the newest rectangle first."""
+        """Scale the weights inside each rectangle by exp(error / 2n), the newest rectangle first."""
         weights, now = self._now.faces.copy(), self._now
         means = (weights[:, :-1].sum() + weights[:, 1:].sum() + weights[:-1].sum() + weights[1:].sum()) / 2
         ratio = (now.vertical.sum() + now.horizontal.sum()) / means if means > 0 else 0.0
@@ -51,7 +51,7 @@ class CellWeights:
 
 @njit(nogil=True, cache=True)
 def _answer(weights, west, south, east, north, ratio):  # type: ignore[no-untyped-def]
-    """Each cell loses half the ratio for each of its sides that has an edge inside."""
+    """The answer of a rectangle: each cell loses half of `ratio` for each of its edges that is inside."""
     inside = border = 0.0
     for row in range(south, north):
         for column in range(west, east):
@@ -73,7 +73,7 @@ def _scale(weights, rectangles, counts, ratio, total):  # type: ignore[no-untype
 
 @dataclass(frozen=True)
 class Mwem(ByRounds):
-    """MWEM; trips are spread evenly below a signal (trips * epsilon) of `least`. `rounds` follow from the signal."""
+    """MWEM; below a signal (trips * epsilon) of `least`, trips are spread evenly."""
 
     name: ClassVar[str] = "mwem"
     about: ClassVar[str] = "cells in the worst answered rectangle reweighted (MWEM)"
@@ -86,5 +86,5 @@ class Mwem(ByRounds):
         crossings = measure_crossings(curator, budget, size.trips)
         rounds = self.rounds or rounds_for(size.signal, most=20)
         model = CellWeights(grid, lambda weights: stretch(lift(grid, weights), size.trips, crossings))
-        played = play(model, queries, rounds, curated(curator, queries, budget, rounds), size.trips)
+        played = run_rounds(model, queries, rounds, curator_oracle(curator, queries, budget, rounds), size.trips)
         return Synthesis(match_size(played, size))

@@ -1,9 +1,9 @@
-"""The paper's quadtree on uniformity cost, with what its levels really cost.
+"""The paper's quadtree on uniformity costs, with a sound charge for each of its levels.
 
-The paper adds noise for eps1 at every level and counts eps1 once, because only leaves are revealed. But which nodes are
-leaves tells of every split above them: each level is a measurement of its own, and they add up. Here every level gets
-eps1 / levels, all costs of a level are one measurement of disjoint regions, and a node's noisy cost is drawn once and
-used both when it is a child and when it is a parent.
+The paper adds noise for eps1 at every level and charges eps1 once, because only the leaves are revealed. But the leaves
+reveal every split above them: each level is a separate measurement, and their costs add up. Here every level gets
+eps1 / levels, all costs of a level are one measurement of disjoint regions, and the noisy cost of a node is drawn once
+and used both when the node is a child and when it is a parent.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def grow_quadtree(
     max_depth: int | None = None,
     epsilon: Fraction | None = None,
 ) -> Partition:
-    """Split a node where its cost exceeds the mean of its children's by more than `threshold`, in trips.
+    """Split a node if its cost exceeds the mean of its children's by more than `threshold`, in trips.
 
-    The threshold is as wide as the noise of a cost, if not given. A tree of less depth has fewer levels to pay for.
-    Spends `epsilon`, all of `budget` if not said, or less where the tree ends early.
+    By default, the threshold is as large as the noise of a cost. A tree of smaller depth has fewer levels to pay for.
+    Spends `epsilon`, by default all of `budget`, or less if the tree ends early.
     """
     rows, columns = curator.grid.shape
     deepest = quadtree_depth(rows, columns)
@@ -41,7 +41,7 @@ def grow_quadtree(
         threshold = 2 * curator.unit.max_trips / float(each)
 
     def measure(bounds: np.ndarray) -> np.ndarray:
-        """Noisy costs in trips; those of single cells are 0, as all know."""
+        """Noisy costs in trips; those of single cells are always 0, which is public."""
         costs = np.zeros(len(bounds))
         large = (bounds[:, 2] - bounds[:, 0]) * (bounds[:, 3] - bounds[:, 1]) > 1
         if large.any():

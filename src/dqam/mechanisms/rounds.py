@@ -1,7 +1,7 @@
-"""Multiplicative weights: look for the query that is answered worst, count it, correct the model, again.
+"""Rounds of multiplicative weights: select the query that is answered worst, count it, correct the model, and repeat.
 
-MWEM, PriSH and DQAM share these rounds and differ in their model: what of it a count changes, and how the pieces are
-kept in line afterwards.
+MWEM, PriSH and DQAM share these rounds. They differ in their model: which of its numbers a count changes, and how the
+model is made consistent afterwards.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ class Model(Protocol):
     """A histogram that learns from counts of rectangles."""
 
     def histogram(self) -> SpatialHistogram:
-        """What is known so far."""
+        """The current estimate."""
 
     def learn(self, rectangles: Integers, counts: Floats) -> None:
-        """Take in all counts so far; the last one is new."""
+        """Update the model; `counts` are all counts so far, and the last one is new."""
 
 
 @dataclass(frozen=True)
 class Oracle:
-    """Who is asked about the data: which estimate of the query set is worst, and what a query's count is."""
+    """Answers about the data: which estimate of the query set is worst, and the count of a query."""
 
     choose: Callable[[Floats], int]
     count: Callable[[int], float]
 
 
-def curated(curator: Curator, queries: Integers, budget: Budget, rounds: int) -> Oracle:
-    """The curator as oracle; each round gets the same part of `budget`, half to choose and half to count."""
+def curator_oracle(curator: Curator, queries: Integers, budget: Budget, rounds: int) -> Oracle:
+    """The curator as an oracle; each round gets the same part of `budget`, half to choose and half to count."""
     each = budget.left / (2 * rounds)
     return Oracle(
         choose=lambda estimates: curator.select(QueryErrors(queries, estimates), budget, each),
@@ -49,8 +49,8 @@ def curated(curator: Curator, queries: Integers, budget: Budget, rounds: int) ->
     )
 
 
-def play(model: Model, queries: Integers, rounds: int, oracle: Oracle, trips: float) -> SpatialHistogram:
-    """So many rounds. Estimates and counts outside of 0 to `trips` cannot be true, and are cut."""
+def run_rounds(model: Model, queries: Integers, rounds: int, oracle: Oracle, trips: float) -> SpatialHistogram:
+    """Run the rounds. Estimates and counts below 0 or above `trips` cannot be true, and are clipped."""
     chosen = np.zeros(0, np.int64)
     counts = np.zeros(0)
     for _ in range(rounds):
@@ -63,30 +63,30 @@ def play(model: Model, queries: Integers, rounds: int, oracle: Oracle, trips: fl
 
 
 def whole_crossings(grid: Grid) -> Crossings:
-    """Crossings on the whole grid, of each trip at most a side of it."""
+    """Crossings on the whole grid, capped for each trip at a side of the grid."""
     return Crossings(Partition.whole(*grid.shape), max(1, (grid.rows + grid.columns) // 2))
 
 
 def measure_crossings(curator: Curator, budget: Budget, trips: float) -> float:
-    """How often a trip goes from cell to cell, on average and at most a side of the grid, for 1/20 of `budget`.
+    """The mean number of crossings of a trip, capped at a side of the grid for each trip, for 1/20 of `budget`.
 
-    It is drawn to what one would guess without data (half a side, give or take a quarter) by as much as the noise is
-    wide: both widths are public.
+    The estimate is shrunk towards a guess made without data (half a side, with a standard deviation of a quarter), the
+    more the wider the noise is; both widths are public.
     """
     epsilon, question = budget.left / 20, whole_crossings(curator.grid)
     side = question.cap
     crossings = float(curator.measure(question, budget, epsilon).sum()) / CROSSING
-    width = 2 * side * curator.unit.max_trips / float(epsilon) / trips  # of vertical and horizontal ones together
+    width = 2 * side * curator.unit.max_trips / float(epsilon) / trips  # of the noise of the sum of both
     trust = 1 / (1 + (width / (side / 4)) ** 2)
     return min(max(trust * crossings / trips + (1 - trust) * side / 2, 0.0), float(side))
 
 
 @dataclass(frozen=True)
 class ByRounds:
-    """What MWEM and PriSH have in common: their parameters, and what they ask first.
+    """What MWEM and PriSH have in common: their parameters and first questions.
 
-    rounds  how many; by default they follow from the signal, trips * epsilon
-    least   signal below which trips are spread evenly
+    rounds  the number of rounds; by default it follows from the signal, trips * epsilon
+    least   the signal below which trips are spread evenly
     """
 
     rounds: int | None = None
@@ -102,13 +102,13 @@ class ByRounds:
 
 
 def check_rounds(rounds: int | None, least: int = 1) -> None:
-    """An `InputError` for a number of rounds that cannot be played."""
+    """Raise an `InputError` if the number of rounds is invalid."""
     if rounds is not None and rounds < least:
         raise InputError(f"rounds must be at least {least}, or None to follow from the signal; got {rounds}.")
 
 
 def rounds_for(signal: float, most: int) -> int:
-    """A public rule for the number of rounds: twice the logarithm of trips * epsilon, and not more than `most`.
+    """A public rule for the number of rounds: twice the logarithm of trips * epsilon, at most `most`.
 
     >>> [rounds_for(signal, 20) for signal in (40, 1_000, 100_000)]
     [7, 14, 20]

@@ -1,7 +1,7 @@
-"""How much there is to measure: the number of trips and the average answer, both noisy.
+"""Noisy estimates of the number of trips and of the average answer, with which every mechanism begins.
 
-Every mechanism begins with this. The signal, trips * epsilon for one trip of a unit, is what its rules follow: how fine
-a lattice, how many rounds, or whether anything but an even spread can be learned at all.
+They give the signal, trips * epsilon for one trip of a unit. Mechanisms choose by it, for example, how fine a lattice
+is, how many rounds are run, or whether there is enough data for anything but an even spread.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from dqam.privacy.curator import Curator
 from dqam.statistics import MOST_TRIPS, QueryTotals
 from dqam.values.guarantee import spell
 
-LOOK = Fraction(1, 5)  # of the budget, to see how much there is to measure
-WEAK = 400.0  # signal below which a second look is taken
-GLIMPSE, CLEAR = 1.25, 5.0  # standard deviations that the number of trips must be above 0, after one look and after two
-GUESS_ERROR = 0.3  # by how much of itself the guess at the average answer may be wrong
+LOOK = Fraction(1, 5)  # of the budget, for the first measurement of the size
+WEAK = 400.0  # signal below which the size is measured again
+GLIMPSE, CLEAR = 1.25, 5.0  # standard deviations that `trips` must be above 0, after the first and later measurements
+GUESS_ERROR = 0.3  # relative standard deviation of the guess at the average answer
 
 
 class EmptyMapError(InputError):
-    """A noisy look found hardly anything on the map; what it cost is spent, and nothing else."""
+    """A noisy measurement found hardly any trips on the map; only the cost of that measurement is spent."""
 
     def __init__(self, curator: Curator) -> None:
         super().__init__(
@@ -41,12 +41,12 @@ class EmptyMapError(InputError):
 
 @dataclass(frozen=True, eq=False)
 class SizeEstimate:
-    """How many trips there are, and the average answer to the queries; both noisy.
+    """Noisy estimates of the number of trips and of the average answer to the queries.
 
-    covers  the share of the queries that contain each face, each vertical and each horizontal edge
-    signal  trips * epsilon for one trip of a unit: how much can be learned at all
-    noise   the standard deviation of trips; that of the answer, and of trips less the answer, is 0.71 of it
-    enough  whether there is what the mechanism needs
+    covers  the fraction of the queries that contain each face, each vertical and each horizontal edge
+    signal  trips * epsilon for one trip of a unit, which limits what can be learned
+    noise   the standard deviation of `trips`; those of `answer` and of trips - answer are 0.71 times as large
+    enough  whether the signal is sufficient for the mechanism
     """
 
     covers: tuple[Floats, Floats, Floats]
@@ -57,12 +57,12 @@ class SizeEstimate:
     enough: bool = True
 
     def unclear(self, deviations: float) -> bool:
-        """Whether the number of trips is within so many standard deviations of 0."""
+        """Whether the number of trips is within `deviations` standard deviations of 0."""
         return self.trips < deviations * self.noise
 
 
 def two_looks(signal: float) -> Fraction:
-    """A fifth of the budget for the size, or two where there is little to see anyway."""
+    """A fifth of the budget for the size, or two fifths if the signal is weak."""
     return 2 * LOOK if signal < WEAK else LOOK
 
 
@@ -74,18 +74,18 @@ def measure_size(
     first: Fraction = LOOK,
     share: Callable[[float], Fraction] = two_looks,
 ) -> SizeEstimate:
-    """The size of the data set, measured with the share `first` of `budget`. A second look may bring that to the share
-    `share(signal)`, for the signal that the first look finds.
+    """Measure the number of trips and the average answer with the share `first` of `budget`.
 
-    If the signal after any look is below `least`, the size is not `enough`: all of the remaining budget goes into it,
+    A second measurement may raise that to the share `share(signal)`, for the signal that the first one finds. If the
+    signal after any measurement is below `least`, the size is not `enough`: all of the remaining budget is spent on it,
     and a mechanism should spread the trips evenly.
 
     With a wary curator, the publication ends with an `EmptyMapError` if the number of trips cannot be distinguished
-    from 0: after the first look if it is below 1.25 standard deviations of its noise, after another look if it is below
-    5. For a first look of 1/20 of the budget, 1.25 is half-way between an empty map and a signal of 100. An empty map
-    is then noticed in 91 % of all cases; a signal of 100 is taken for empty in 9 %, and a signal of 200 in 0.2 %. What
-    the first look misses is noticed when about half of the budget is spent. All of this follows from answers of the
-    curator, and tells no more than they do.
+    from 0: after the first measurement if it is below 1.25 standard deviations of its noise, after another one if it is
+    below 5. For a first measurement with 1/20 of the budget, 1.25 is half-way between an empty map and a signal of 100.
+    An empty map is then noticed in 91 % of all cases; a signal of 100 is taken for empty in 9 %, and a signal of 200 in
+    0.2 %. An empty map that the first measurement misses is noticed when about half of the budget is spent. All of this
+    follows from answers of the curator, and reveals no more than they do.
     """
     if not len(queries):
         raise InputError("A mechanism needs at least one query to be tuned for; got none.")
@@ -101,7 +101,7 @@ def measure_size(
         if curator.wary and size.unclear(CLEAR):
             raise EmptyMapError(curator)
     if size.signal < least:
-        if curator.wary:  # all that is left is spent on nothing only if half of it says the same
+        if curator.wary:  # spend the rest on the size only if half of it confirms that there are trips
             looks.append(_look(curator, again, budget, budget.left / 2))
             if _sized(curator, covers, looks, epsilon).unclear(CLEAR):
                 raise EmptyMapError(curator)
@@ -111,7 +111,7 @@ def measure_size(
 
 
 def cover(grid: Grid, queries: Integers) -> tuple[Floats, Floats, Floats]:
-    """The share of the queries that hold each face, each vertical and each horizontal edge.
+    """The fraction of the queries that contain each face, each vertical and each horizontal edge.
 
     >>> faces, vertical, horizontal = cover(Grid((0, 0, 1, 1), 1, 2), np.array([[0, 0, 1, 1], [0, 0, 2, 1]]))
     >>> faces, vertical
@@ -126,7 +126,7 @@ def cover(grid: Grid, queries: Integers) -> tuple[Floats, Floats, Floats]:
 
 
 def _look(curator: Curator, totals: QueryTotals, budget: Budget, epsilon: Fraction) -> tuple[float, float, float]:
-    """The epsilon, the noisy number of trips and the noisy average answer."""
+    """One measurement: its epsilon, the noisy number of trips and the noisy average answer."""
     met, missed = curator.measure(totals, budget, epsilon) / len(totals.rectangles)
     return float(epsilon), float(met + missed), float(met)
 
@@ -134,10 +134,10 @@ def _look(curator: Curator, totals: QueryTotals, budget: Budget, epsilon: Fracti
 def _sized(
     curator: Curator, covers: tuple[Floats, Floats, Floats], looks: list[tuple[float, float, float]], epsilon: Fraction
 ) -> SizeEstimate:
-    """Looks put together by the inverse of their variances.
+    """Combine the measurements, weighted by the inverse of their variances.
 
-    The answer is drawn to what one would guess without data (even trips, half a side long) by as much as the noise is
-    wide: both widths are public.
+    The answer is shrunk towards a guess made without data (evenly spread trips, half a side long), the more the wider
+    the noise is; the widths of noise and guess are public.
     """
     one = curator.unit.max_trips
     weights = np.array([look[0] ** 2 for look in looks])

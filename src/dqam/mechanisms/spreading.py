@@ -1,10 +1,10 @@
-"""Histograms from densities: what is known only as a density of visits becomes faces and edges.
+"""Histograms from densities: faces and edges for trips of which only a density of visits is known.
 
-A density is taken for the faces, and edges follow the mean of their two faces. Faces together and edges together then
-have one factor each, and two numbers to match: F - E over the grid is the number of trips, and the answers to the query
-set are right on average (`match_size`). The second is what makes a histogram of visits answer distinct counts: a trip
-that comes back to a rectangle crosses its border again and again, but counts once. For a constant density all faces
-are equal and all edges are equal.
+Faces are proportional to the density, and each edge to the mean of its two faces. All faces then share one factor, and
+all edges another, to match two numbers (`match_size`): F - E over the grid is the number of trips, and the answers to
+the query set are right on average. The second condition makes a histogram of visits answer distinct counts: a trip that
+returns to a rectangle crosses its border again and again, but counts once. If the density is constant, all faces are
+equal and all edges are equal.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 
 
-class Measured(Protocol):
-    """What has to be matched; see `dqam.mechanisms.size.SizeEstimate`."""
+class SizeTargets(Protocol):
+    """The numbers that a histogram has to match; see `dqam.mechanisms.size.SizeEstimate`."""
 
     @property
     def covers(self) -> tuple[Floats, Floats, Floats]:
-        """The share of the queries that contain each face, each vertical and each horizontal edge."""
+        """The fraction of the queries that contain each face, each vertical and each horizontal edge."""
 
     @property
     def trips(self) -> float:
@@ -36,7 +36,7 @@ class Measured(Protocol):
 
 
 def parts_of_answers(histogram: SpatialHistogram) -> tuple[Floats, Floats, Floats]:
-    """Faces and, negative, edges: what an answer adds up."""
+    """Faces and negated edges; an answer is a sum of these."""
     return histogram.faces, -histogram.vertical, -histogram.horizontal
 
 
@@ -47,12 +47,12 @@ def _scaled(histogram: SpatialHistogram, faces: float, edges: float) -> SpatialH
 
 
 def lift(grid: Grid, density: Floats) -> SpatialHistogram:
-    """A density as faces, and edges as their means; to be brought to the right sums."""
+    """A histogram with a density as faces and their means as edges; its sums have yet to be scaled."""
     return SpatialHistogram(grid, density, (density[:, :-1] + density[:, 1:]) / 2, (density[:-1] + density[1:]) / 2)
 
 
 def stretch(histogram: SpatialHistogram, trips: float, crossings: float | None = None) -> SpatialHistogram:
-    """Faces and edges scaled to be those of trips with so many crossings; half a side of the grid, as a guess."""
+    """Scale faces and edges to `trips` trips with `crossings` crossings each; by default, half a side of the grid."""
     if crossings is None:
         crossings = (histogram.grid.rows + histogram.grid.columns) / 4
     edges = histogram.vertical.sum() + histogram.horizontal.sum()
@@ -61,11 +61,11 @@ def stretch(histogram: SpatialHistogram, trips: float, crossings: float | None =
     return _scaled(histogram, trips * (1 + crossings) / histogram.faces.sum(), trips * crossings / max(edges, 1e-300))
 
 
-def match_size(histogram: SpatialHistogram, size: Measured) -> SpatialHistogram:
-    """All faces scaled alike, and all edges, so that F - E is the number of trips and the mean answer is right.
+def match_size(histogram: SpatialHistogram, size: SizeTargets) -> SpatialHistogram:
+    """Scale all faces by one factor and all edges by another, to match the number of trips and the average answer.
 
-    Where no query has a border inside the grid, or the factors would not be positive, trips are half a side long, or
-    have no edges.
+    F - E over the grid becomes the number of trips. If no query has a border inside the grid, trips are taken to be
+    half a side long; if the factors would not be positive, there are no edges.
     """
     means = [float((share * part).sum()) for share, part in zip(size.covers, parts_of_answers(histogram), strict=True)]
     sums = [float(part.sum()) for part in parts_of_answers(histogram)]
@@ -79,8 +79,8 @@ def match_size(histogram: SpatialHistogram, size: Measured) -> SpatialHistogram:
     return _scaled(histogram, float(faces), float(edges))
 
 
-def spread(grid: Grid, density: Floats, size: Measured) -> SpatialHistogram:
-    """The histogram of trips whose visits lie as `density` (rows x columns, with a sum above 0) says.
+def spread(grid: Grid, density: Floats, size: SizeTargets) -> SpatialHistogram:
+    """The histogram of trips whose visits have this density (rows x columns, with a sum above 0).
 
     >>> from dqam.mechanisms.size import SizeEstimate, cover
     >>> grid, queries = Grid((0, 0, 1, 1), 2, 2), np.array([[0, 0, 2, 1], [0, 0, 1, 2]])
@@ -92,16 +92,16 @@ def spread(grid: Grid, density: Floats, size: Measured) -> SpatialHistogram:
 
 
 def scaled_to(histogram: SpatialHistogram, total: float) -> SpatialHistogram:
-    """All faces and edges scaled alike so that F - E over the grid is `total`, where it is above 0."""
+    """Scale all faces and edges by one factor so that F - E over the grid is `total`, if it is above 0."""
     even = total / histogram.total if histogram.total > 0 else 1.0
     return _scaled(histogram, even, even)
 
 
-def consistent(histogram: SpatialHistogram, size: Measured) -> SpatialHistogram:
-    """The histogram, or the nearest in which no edge is above a face, scaled back to the number of trips."""
+def consistent(histogram: SpatialHistogram, size: SizeTargets) -> SpatialHistogram:
+    """The histogram, or the nearest one in which no edge exceeds a face, scaled back to the number of trips."""
     return histogram if is_consistent(histogram) else scaled_to(make_consistent(histogram), size.trips)
 
 
-def spread_evenly(grid: Grid, size: Measured) -> SpatialHistogram:
-    """All faces equal, all edges equal."""
+def spread_evenly(grid: Grid, size: SizeTargets) -> SpatialHistogram:
+    """The histogram in which all faces are equal and all edges are equal."""
     return spread(grid, np.ones(grid.shape), size)

@@ -1,4 +1,4 @@
-"""The floor: trips spread evenly over the grid."""
+"""The baseline: trips are spread evenly over the grid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dqam.statistics import QueryTotals, Question
 
 @dataclass(frozen=True)
 class Uniform:
-    """Trips spread evenly: only their number and the average answer are measured."""
+    """Spread trips evenly; only their number and the average answer are measured."""
 
     name: ClassVar[str] = "uniform"
     about: ClassVar[str] = "trips spread evenly: the floor"

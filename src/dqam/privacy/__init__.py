@@ -1,1 +1,1 @@
-"""What makes answers private: budget, noise, contribution bounding, the curator, and the ledger of all publications."""
+"""The privacy layer: budget, noise, contribution bounding, the curator, and the ledger of all publications."""

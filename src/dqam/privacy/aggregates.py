@@ -1,7 +1,7 @@
-"""The trips behind the curator, as totals of aggregates, wherever the trips are stored.
+"""The totals of aggregates that the curator answers from, computed by an engine and cached.
 
-`Aggregates` asks an engine for the totals that it does not have yet, in as few scans as possible, and remembers them.
-Only the curator and the audit may hold one.
+`Aggregates` asks an engine for the totals that it does not have yet, in as few scans as possible, and keeps them. Only
+the curator and the audit may hold one.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from dqam.values.guarantee import Unit
 
 
 class Engine(Protocol):
-    """Whatever holds the trips and can add up aggregates over them."""
+    """The interface of an engine: it holds the trips and adds up aggregates over them."""
 
     @property
     def unit(self) -> Unit | None:
-        """The unit whose contribution is bounded; None where nothing has been bounded, so that all trips count."""
+        """The unit whose contribution is bounded; None if nothing is bounded, so that all trips count."""
 
     @property
     def grid(self) -> Grid:
-        """Where it lays the trips."""
+        """The grid of the walks."""
 
     @property
     def sketch(self) -> Sketch | None:
@@ -53,15 +53,15 @@ class InMemory:
         self._part = Part(walks, kept)
 
     def add_up(self, aggregates: Sequence[Aggregate]) -> list[Integers]:
-        """No scan is saved by adding up more than was asked."""
+        """Add up the aggregates over the walks in memory."""
         return [aggregate.add_up(self._part) for aggregate in aggregates]
 
 
 class Aggregates:
     """Totals over the trips of an engine, each added up once.
 
-    first  what to add up in the first scan, because it is asked whatever the answers are. Where this is given, scans
-           are expensive, and aggregates bring their companions along.
+    first  aggregates to add up in the first scan, because they are needed whatever the answers are. If it is given,
+           scans are expensive, and the companions of aggregates are added up with them.
     """
 
     def __init__(self, engine: Engine, first: Sequence[Aggregate] = ()) -> None:
@@ -74,12 +74,12 @@ class Aggregates:
 
     @classmethod
     def of(cls, walks: AnyWalks, kept: Mask | None = None, unit: Unit | None = None) -> Aggregates:
-        """Of walks in memory."""
+        """Aggregates over walks in memory."""
         return cls(InMemory(walks, kept, unit))
 
     @property
     def grid(self) -> Grid:
-        """Where the trips are laid."""
+        """The grid of the walks."""
         return self.engine.grid
 
     @property
@@ -101,7 +101,7 @@ class Aggregates:
         return tuple(self.total(aggregate) for aggregate in question.aggregates)
 
     def total(self, aggregate: Aggregate) -> Integers:
-        """The total of an aggregate: one that is known, or what a scan finds."""
+        """The total of an aggregate: from a known one, or from a new scan."""
         if (known := self._known(aggregate)) is not None:
             return known
         wanted: list[Aggregate] = []

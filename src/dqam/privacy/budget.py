@@ -1,4 +1,4 @@
-"""Privacy budgets as exact fractions: split, spend, and never more than there is.
+"""Privacy budgets as exact fractions, which can be split and spent but never exceeded.
 
 A float such as 0.1 is read as it is written, 1/10, so that parts add up to the whole without rounding.
 """
@@ -36,7 +36,7 @@ class Budget:
 
     @property
     def epsilon(self) -> Fraction:
-        """What there was to spend."""
+        """The initial amount."""
         return self._epsilon
 
     @property
@@ -56,7 +56,7 @@ class Budget:
             self._spent += asked
 
     def split(self, **shares: Number) -> list[Budget]:
-        """All that is left, in named parts that are to each other as `shares`; this budget is then empty."""
+        """Split all that is left into named parts proportional to `shares`; this budget is then empty."""
         weights = {name: parse_epsilon(share) for name, share in shares.items()}
         if not weights:
             raise InputError(f"{self.name}: a budget is split into at least one part.")

@@ -1,4 +1,4 @@
-"""Contribution bounding: at most m trips of each person count, chosen in the same way wherever the trips are.
+"""Contribution bounding: at most m trips of each person count, and every engine chooses the same ones.
 
 A person's trips are ordered by the MD5 of the publication's salt and the trip's id, and the first m are kept. Trips
 without ids are numbered within each person instead. Which trips are kept depends only on the person's own trips and on
@@ -28,19 +28,18 @@ Ids: TypeAlias = Sequence[object] | pa.Array | None
 
 @dataclass(frozen=True)
 class ContributionBound:
-    """How many trips a unit contributes: all trips count for the unit 'trip'; of each person the first
-    `unit.max_trips` by salt."""
+    """Which trips of a unit count: all for the unit 'trip', and for each person the first `unit.max_trips` by salt."""
 
     unit: Unit
     salt: str = ""
 
     @classmethod
     def of(cls, unit: Unit, rng: np.random.Generator) -> ContributionBound:
-        """With a new salt, where one is needed."""
+        """A bound with a new salt, if one is needed."""
         return cls(unit, rng.bytes(16).hex() if unit.name == "person" else "")
 
     def mask(self, persons: Ids, trips: Ids = None) -> Mask | None:
-        """Which of some trips in memory are kept, by whose they are and their ids; None for all."""
+        """Which trips in memory are kept, given the ids of their persons and of the trips; None for all."""
         if self.unit.name == "trip":
             return None
         values = _plain(persons, "person")
@@ -68,7 +67,7 @@ class ContributionBound:
         return trips.kept(None, trips.persons.is_valid().to_numpy(zero_copy_only=False))
 
     def sql(self, table: str, person: str | None, trip: str | None) -> str:
-        """The rows of `table`, which has a point a row, that are kept, in SQL of DuckDB.
+        """DuckDB SQL that selects the kept rows of `table`, which has one point per row.
 
         Without a column for the trip all points of a person are one trip.
         """
@@ -89,12 +88,12 @@ class ContributionBound:
 
 @cache
 def _base() -> duckdb.DuckDBPyConnection:
-    """One database for all, as to make one takes longer than to ask it; each asks with a cursor of its own."""
+    """One database for all callers, because creating one takes longer than a query; each caller uses its own cursor."""
     return duckdb.connect(config={"temp_directory": ""})  # nothing goes to the disk
 
 
 def unknown_person() -> InputError:
-    """The error for trips that do not say whose they are."""
+    """The error for trips without person ids."""
     return InputError(
         "The unit is a person, and the trips do not say whose they are; name the column that does, "
         "columns={'person': 'NAME'}, or use unit='trip'."

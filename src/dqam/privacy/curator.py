@@ -1,8 +1,8 @@
-"""The one gate between trips and mechanisms.
+"""The curator, the only object through which mechanisms access trips: it charges the budget and adds noise.
 
 A mechanism holds a curator and a budget, never trips. It may `measure` a statistic, `select` the best of some scores,
-or have cells put together (`partition`). The curator charges the budget, notes the question as paid and only then
-answers it; nothing that depends on the trips leaves it before that.
+or request a private `partition` of the cells. The curator charges the budget, records the question as paid and only
+then answers it; nothing that depends on the trips leaves it before that.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ T = TypeVar("T")
 
 
 class Curator:
-    """Answers questions about trips with noise, and notes what was paid for each.
+    """Answers questions about trips with noise, and records what was paid for each.
 
-    It is made of walks, or of aggregates over them that several curators share, so that experiments count exactly only
-    once: what these curators spend adds up, and none of them knows of the others.
-    Of a person's trips at most `unit.max_trips` are kept, chosen by a random order that looks at nothing else.
-    If it is `wary`, mechanisms end early if their first look at the size finds hardly anything (`measure_size`).
+    It is created from walks, or from aggregates that several curators share, so that experiments compute exact counts
+    only once. What such curators spend adds up, and none of them knows of the others. At most `unit.max_trips` trips of
+    each person are kept, chosen by a random order that depends on nothing else. If it is `wary`, mechanisms end early
+    if their first look at the size finds hardly anything (`measure_size`).
     """
 
     neighbours = Neighbours.ADD_OR_REMOVE_ONE_UNIT
@@ -77,12 +77,12 @@ class Curator:
 
     @property
     def budget(self) -> Budget:
-        """Only this, and what it is split into, is taken in payment."""
+        """The budget; only it and its parts are accepted as payment."""
         return self._budget
 
     @property
     def grid(self) -> Grid:
-        """Where the walks are laid: public."""
+        """The grid of the walks, which is public."""
         return self._aggregates.grid
 
     @property
@@ -120,7 +120,7 @@ class Curator:
     def partition(self, tree: PrivatePartition[T], budget: Budget, epsilon: Number | None = None) -> T:
         """The leaves of a tree, or where buckets begin; the proofs are in `dqam.statistics.privtree` and `.buckets`.
 
-        Where noise of several scales is drawn, the widest is noted.
+        If noise of several scales is drawn, the largest scale is recorded.
         """
         self._check(tree, PARTITIONS)
         most, kind = self.unit.max_trips, type(tree)
@@ -129,7 +129,7 @@ class Curator:
         return kind.grow(tree, self._aggregates.totals(tree), self._noise, entry.epsilon, most)
 
     def _check(self, question: Question, proven: frozenset[type]) -> None:
-        """Only questions with a proof are answered, and only where they fit the grid."""
+        """Refuse questions that have no proof or do not fit the grid."""
         if not any(type(question) is kind for kind in proven):
             raise InputError(f"{type(question).__name__} is not a question with a proof; see dqam.statistics.")
         question.check(self.grid)
@@ -144,7 +144,7 @@ class Curator:
         epsilon: Number | None,
         delta: str = "",
     ) -> PaidQuestion:
-        """Spend and note; nothing has looked at the data before this returns."""
+        """Spend the budget and record the question. No data is read before this returns."""
         if budget.root is not self.budget.root:
             raise BudgetError(f"{budget.name} is not part of {self.budget.name}, which pays for this data set.")
         if epsilon is None and not budget.left:

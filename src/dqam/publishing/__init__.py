@@ -1,1 +1,1 @@
-"""From trips to a release: the plan, the one pipeline that carries it out, and a forecast of its error."""
+"""Publishing trips as a release: the plan, the pipeline that carries it out, and a forecast of its error."""

@@ -1,8 +1,8 @@
-"""What a publication would cost and give, before anything is spent: no trip of the data set is read.
+"""Forecast the cost and the error of a publication before anything is spent, without reading the data set.
 
-The mechanism is run on trips through the made-up city instead, on a grid of as many cells. How far answers are off, as
-a share of the trips, follows from the signal, trips * epsilon for one trip of a unit, so that a smaller data set at a
-larger epsilon can stand in for a large one.
+The mechanism is run on trips in the made-up city instead, on a grid with the same number of cells. The error of
+answers, as a fraction of the trips, depends on the signal, trips * epsilon for one trip of a unit, so a small data set
+with a large epsilon can stand in for a large one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SIZES = ((0.0, 0.01), (0.01, 0.1), (0.1, 0.3), (0.3, 1.0))  # areas of rectangle
 
 @dataclass(frozen=True)
 class Expected:
-    """For rectangles of one size, as shares of the map: the mean answer and how far it is off on average, in trips."""
+    """For rectangles of one range of sizes, as fractions of the map: the mean answer and its mean error, in trips."""
 
     smallest: float
     largest: float
@@ -41,7 +41,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Forecast:
-    """For so many trips: the questions that would be asked, with their epsilon, and the errors by size of rectangle."""
+    """For `trips` trips: the questions that would be asked, with their epsilon, and the errors by size of rectangle."""
 
     trips: int
     paid: tuple[PaidQuestion, ...]
@@ -49,7 +49,7 @@ class Forecast:
 
 
 def forecast(plan: Plan, trips: int, seed: int = 0) -> Forecast:
-    """What `plan` would give for a data set of about so many trips."""
+    """Forecast the result of `plan` for a data set of about `trips` trips."""
     stand_ins = min(trips, STAND_INS)
     scale = Fraction(trips, stand_ins)
     grid = Grid(BOUNDS, *plan.grid.shape)

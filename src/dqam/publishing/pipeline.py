@@ -1,9 +1,9 @@
-"""From trips to a release: public choices are made, the budget is recorded as spent, and only then is noise drawn.
+"""The publishing pipeline, from trips to a release: check public choices, charge the budget, and only then draw noise.
 
 Whatever can fail for public reasons, or because a file cannot be read at all, fails before anything is spent. After
 that the budget is gone, whatever happens: a crash never lets more be published than is recorded. No single trip decides
-whether there is a release: rows that cannot be used are left out one by one, and a private look, which is paid for,
-finds out whether there is hardly anything on the map.
+whether there is a release: rows that cannot be used are left out one by one, and a private measurement, which is paid
+for, determines whether there are hardly any trips on the map.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def publish(
     memory: int = MEMORY,
     progress: bool = False,
 ) -> Release:
-    """Spend `epsilon` of a data set's budget and make a release that anyone may have.
+    """Spend `epsilon` of a data set's budget and return a release that anyone may have.
 
-    trips      what `dqam.read` returns or accepts: a file, a data frame, MovingPandas trajectories; or a Spark data
+    trips      what `dqam.read` returns or accepts: a file, a data frame, MovingPandas trajectories or a Spark data
                frame. Rows that cannot be used are left out one by one
     grid       where the map is: a `Grid`, or west, south, east and north in degrees. It is public: never take it from
                the trips
@@ -77,16 +77,17 @@ def publish(
                confidence intervals
     queries    rectangles, in the CRS of the grid, that the map is tuned for; random ones by default. They are public:
                never take them from the trips
-    gap        trips are cut where the GPS was silent for longer, such as "120s" or "500m"
+    gap        trips are cut between two points that are further apart than this, such as "120s" or "500m"
     title      of the map; public
 
     The promise:
     unit       whose presence is hidden: one "trip", or one "person" with at most `max_trips` trips, 10 by default
-    dataset    the name under which everything published of these trips is added up; by default the file's own name
+    dataset    the name of the data set, to whose budget everything published of these trips is charged; by default the
+               file's own name
     total      epsilon that may ever be spent on the data set, set at its first publication. By default the first
                publication spends it all
-    ledger     the database of what was spent: a file, or a URL such as that of a PostgreSQL database; by default the
-               user's own
+    ledger     the database that records what was spent: a file, or a URL such as that of a PostgreSQL database; by
+               default the user's own
     sure       publish even if something looks like a mistake: an epsilon above 10, bounds that seem to be in the wrong
                order, points without trip ids, trips that were published under another name, or a map on which a first,
                private look finds hardly anything
@@ -146,10 +147,10 @@ def carry_out(
     source = source_of(trips, engine)
     plan.check(source, sure)
     ledger.check(name, plan.epsilon, plan.unit, total)
-    began = datetime.now(UTC)  # before any trip is read: how long that takes is not for a release
+    began = datetime.now(UTC)  # before any trip is read, so that the release does not reveal how long that takes
     bound, noise = ContributionBound.of(plan.unit, OpenDPNoise().generator()), OpenDPNoise()
     with aggregates_of(plan, source, bound, engine, memory, progress, ledger.sketch_key) as aggregates:
-        with stopping.later():  # so that a stop always knows whether it was charged
+        with stopping.delay_signals():  # so that after an interrupt it is always known whether the charge was made
             spent = ledger.spend(
                 name,
                 plan.epsilon,
@@ -257,5 +258,5 @@ def data_set_name(trips: object) -> str:
         trips = unquote(url.path)
     if not isinstance(trips, str | os.PathLike):
         raise InputError("Give the data set a name, dataset='...': all that is published of it is added up under it.")
-    name = Path(trips).resolve().name  # what links lead to: one file has one name
+    name = Path(trips).resolve().name  # links resolved, so that a file has one name
     return name.partition(".")[0] or name

@@ -1,4 +1,4 @@
-"""The plan of a publication: every choice, public and made before any trip is read."""
+"""The plan of a publication: all of its choices, which are public and made before any trip is read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LIBRARIES = ("dqam", "numpy", "numba", "opendp", "pyproj")
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """All choices of a publication, public and made before any trip is read.
+    """All choices of a publication, which are public and made before any trip is read.
 
     queries           int64[m, 4], rectangles of cells that the map is tuned for
     queries_in_words  what they are
@@ -68,7 +68,7 @@ class Plan:
         gap: Gap | str | None = None,
         title: str = TITLE,
     ) -> Plan:
-        """A plan as `publish` is asked for it, checked."""
+        """Make a plan from the arguments of `publish`, and check it."""
         made = make(mechanism)
         check_mechanism(made.name)
         grid = Grid.of(grid)
@@ -114,7 +114,7 @@ class Plan:
             )
 
     def first_scan(self) -> list[Aggregate]:
-        """What an engine should add up in its first scan, because it is asked whatever the answers are."""
+        """The aggregates of the first scan: those that are needed whatever the answers are."""
         known = self.mechanism.known_questions(self.grid, self.queries)
         return [aggregate for question in known for aggregate in question.aggregates]
 
@@ -126,7 +126,7 @@ class Plan:
         row_is_trip: bool = False,
         began: datetime | None = None,
     ) -> Release:
-        """Ask the curator all that the mechanism wants to know, for all of its budget."""
+        """Run the mechanism with all of the curator's budget, and return the release."""
         if curator.grid != self.grid or curator.unit != self.unit:
             raise InputError("The curator has a different grid or unit from the plan.")
         made = self.mechanism.synthesize(curator, self.queries, curator.budget)
@@ -152,7 +152,7 @@ class Plan:
 
 
 def remark(epsilon: Fraction) -> str:
-    """What the promise still means at a large epsilon.
+    """What the guarantee still means at a large epsilon.
 
     >>> remark(Fraction(5))
     'Epsilon 5 is large: someone who is 50 % sure that a trip is in the data can become 99.3 % sure.'

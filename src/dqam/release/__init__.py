@@ -1,1 +1,1 @@
-"""What is published: a release, its file, and what it can be turned into."""
+"""Releases, which are what is published: their files, answers, exports and reports."""

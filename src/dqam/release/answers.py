@@ -1,4 +1,4 @@
-"""Answers: they hold estimated numbers of distinct trips and their confidence intervals."""
+"""Answers to queries: estimated numbers of distinct trips, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 class Answer:
     """The estimated number of distinct trips through a rectangle, with a confidence interval.
 
-    low, high  ends of the interval; NaN where the mechanism cannot tell
+    low, high  ends of the interval; NaN if the mechanism gives none
     grown      whether a side of the rectangle moved outward to the next grid line
-    cut        whether a part of the rectangle lay outside the map, and was cut off
+    cut        whether a part of the rectangle was outside the map and was cut off
 
     >>> answer = Answer(1234.5, 1100.2, 1400.9)
     >>> print(answer)
@@ -47,7 +47,7 @@ class Answer:
         return iter((self.value, self.low, self.high))
 
     def __sub__(self, other: Answer | float) -> Answer:
-        """The difference, with an interval that holds both extremes: it is wider than one of the same confidence."""
+        """The difference, with an interval between both extremes, which is wider than one of the same confidence."""
         if isinstance(other, Real):
             other = Answer(float(other), float(other), float(other))
         if not isinstance(other, Answer):
@@ -63,7 +63,7 @@ class Answer:
         return format(self.value, spec) if spec else str(self)
 
     def __str__(self) -> str:
-        """For people: whole trips."""
+        """The answer in whole trips, for people to read."""
         if np.isnan(self.low):
             return f"{self.value:,.0f}"
         return f"{self.value:,.0f} ({self.low:,.0f} to {self.high:,.0f})"
@@ -71,7 +71,7 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Answers to many rectangles: float64[m] each, and the rectangles of whole cells that were really answered."""
+    """Answers to many rectangles, float64[m] each, and the rectangles of whole cells that they are for."""
 
     value: Floats
     low: Floats

@@ -1,7 +1,7 @@
-"""A release in the forms of other tools: GeoTIFF, GeoParquet and CSV.
+"""Export a release to the formats of other tools: GeoTIFF, GeoParquet and CSV.
 
-A release can be asked for any rectangle; these hold the answers of cells, or of blocks of cells, and those do not add
-up: a trip through two cells counts in both. Where a release is not private, its numbers are named so.
+A release answers any rectangle; exports hold only the answers for cells or blocks of cells. These do not add up,
+because a trip through two cells counts in both. If a release is not private, the names of the columns say so.
 """
 
 from __future__ import annotations
@@ -87,13 +87,13 @@ def _csv(release: PublishedMap, path: Path, blocks: int | None) -> None:
 
 
 def _words(release: PublishedMap) -> dict[str, str]:
-    """What has to be said with the numbers."""
+    """The notes that must accompany the numbers."""
     provenance = release.provenance
     return {"TITLE": provenance.title, "PROMISE": provenance.promise, "RELEASE": provenance.id}
 
 
 def _needed(module: str) -> Any:
-    """A library of the extra `gis`."""
+    """Import a library of the extra `gis`."""
     try:
         return import_module(module)
     except ImportError:

@@ -1,7 +1,7 @@
-"""The file of a release: NetCDF-4 by CF conventions, which QGIS, xarray and R open, with a seal at its end.
+"""Write the file of a release: NetCDF-4 with CF conventions, which QGIS, xarray and R open, and a checksum at the end.
 
-The seal is a SHA-256 of all before it, and is looked at before anything else is: a file that was cut, changed or
-saved by another program is refused. It is no signature. HDF5 does not mind bytes after its own.
+The checksum, or seal, is a SHA-256 of everything before it, and is checked before anything else is read: a file that
+was truncated, changed or saved by another program is refused. It is not a signature. HDF5 ignores bytes after its own.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def to_dataset(release: PublishedMap) -> xarray.Dataset:
 
 
 def _axis(name: str, degrees: bool) -> dict[str, str]:
-    """The attributes that say which way an axis goes."""
+    """The attributes that describe the direction of an axis."""
     east = name in ("lon", "x")
     if degrees:
         kind, unit = ("longitude", "degrees_east") if east else ("latitude", "degrees_north")

@@ -1,7 +1,7 @@
-"""How the HTML pages are written: the Jinja2 templates, and numbers as people read them.
+"""Rendering of HTML pages: Jinja2 templates, and numbers formatted for readers.
 
-Templates are in the folder `templates` of each package. They escape every value, as anyone may have written the words
-in a release, and fail on a value that is missing.
+Templates are in the folder `templates` of each package. They escape every value, because anyone may have written the
+text in a release, and fail if a value is missing.
 """
 
 from __future__ import annotations

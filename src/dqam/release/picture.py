@@ -1,4 +1,4 @@
-"""The map of a release for a page: a PNG, and the words and numbers that the page writes around it.
+"""The map of a release for an HTML page: a PNG image, and the labels and numbers around it.
 
 Coordinates, scale, north and legend are text, not part of the image, so that they stay legible on a phone. The colours
 are cividis, which looks the same to the colour-blind.

@@ -1,4 +1,4 @@
-"""The guarantee of a release in numbers that people can judge, and what its privacy budget was spent on."""
+"""The privacy guarantee of a release in terms that readers can judge, and how its privacy budget was spent."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def posterior(prior: float, epsilon: float) -> tuple[float, float]:
 
 
 def posterior_in_words(prior: float, epsilon: float) -> tuple[str, str]:
-    r"""The same as text, rounded away from the prior, so that neither bound is too tight.
+    r"""The result of `posterior` as text, rounded away from the prior, so that neither bound is too tight.
 
     >>> posterior_in_words(0.5, 1), posterior_in_words(0.5, 99)
     (('26.8\xa0%', '73.2\xa0%'), ('nearly 0\xa0%', 'nearly 100\xa0%'))

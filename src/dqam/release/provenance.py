@@ -1,4 +1,4 @@
-"""How a release came about, and what it promises."""
+"""The provenance of a release: how it was made, and what it guarantees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CODE = re.compile(r"(EPSG|ESRI|OGC):\w{1,20}", re.ASCII)
 
 @dataclass(frozen=True)
 class Provenance:
-    """How a release came about: everything one needs to know to rely on it.
+    """How a release was made: everything one needs to know to rely on it.
 
     id               of the publication, random
     title            of the map
@@ -29,8 +29,8 @@ class Provenance:
     epsilon          that was spent; the epsilons of the paid questions add up to it
     unit             whose presence is hidden
     queries          what the mechanism was tuned for, in words
-    gap              the silence of the GPS at which trips were cut, in words; empty for none
-    salt             by which the trips of a person were chosen; empty where the unit is a trip
+    gap              the gap between points at which trips were cut, in words; empty if they were not
+    salt             with which the trips of a person were chosen; empty if the unit is a trip
     row_is_trip      whether every row was a trip of its own, because trips had no ids
     paid             every question that was asked of the trips, with its share of epsilon
     private          whether the noise was drawn for a release; False for noise from a seed
@@ -67,7 +67,7 @@ class Provenance:
 
     @property
     def promise(self) -> str:
-        """What holds, in one sentence."""
+        """The guarantee in one sentence."""
         if not self.private:
             return "NOT PRIVATE: made with noise from a seed, for tests and experiments."
         trip = "one row, which is a trip" if self.row_is_trip else "one trip"
@@ -76,22 +76,22 @@ class Provenance:
 
     @property
     def delta(self) -> str:
-        """The chance, such as "10^-47", below which epsilon does not hold; empty if it always holds."""
+        """A bound on the probability that epsilon does not hold, such as "10^-47"; empty if it always holds."""
         return next((entry.delta for entry in self.paid if entry.delta), "")
 
     @property
     def counted(self) -> str:
-        """What of the trips is counted, where that is not all: for whoever reads the numbers."""
+        """Which trips are counted, if not all; for readers of the numbers."""
         return "" if self.unit.name == "trip" else f"of trips kept, at most {self.unit.max_trips} of each person"
 
 
 def check_mechanism(name: str) -> None:
-    """The name of a mechanism is a plain word; forms "as printed" in the paper are not private and have no release."""
+    """Check that the name of a mechanism is a plain word, and not a form "as printed", which is not private."""
     if not isinstance(name, str) or not MECHANISM.fullmatch(name) or name.endswith("-printed"):
         raise InputError(f"{str(name)[:40]!r} cannot be the mechanism of a release; use a word such as 'flux'.")
 
 
 def check_crs(crs: str) -> None:
-    """Only codes of authorities go into a release: other ways to write a CRS can name files of whoever opens it."""
+    """Allow only authority codes in a release, because other notations of a CRS can refer to files of the reader."""
     if not isinstance(crs, str) or not CODE.fullmatch(crs):
         raise InputError(f"The CRS of a release is a code such as EPSG:28355; got {str(crs)[:60]!r}.")

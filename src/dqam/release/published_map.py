@@ -1,4 +1,4 @@
-"""The part of a release that answers: a histogram, what was promised with it, and how far its answers may be off."""
+"""The part of a release that answers queries: a histogram with its provenance and uncertainty."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PublishedMap:
 
     @property
     def grid(self) -> Grid:
-        """Where the map is."""
+        """The grid of the map."""
         return self.histogram.grid
 
     @property
@@ -102,7 +102,7 @@ class PublishedMap:
 
     @property
     def note(self) -> str:
-        """What readers must know of the map as a whole; empty for most maps."""
+        """What readers must know about the map as a whole; empty for most maps."""
         if self.provenance.mechanism == "uniform" or (
             self.uncertainty is not None and self.uncertainty.lattice is None
         ):

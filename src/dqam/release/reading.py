@@ -1,7 +1,8 @@
-"""Opening a release that someone else made: nothing in it is believed before it was checked.
+"""Open the file of a release; everything in it is checked before it is used, because anyone may have made it.
 
-Only numbers that are in the file itself are read, and only if their shape is what the grid says: HDF5 could have them
-come from other files, or be larger than any memory. The texts of a file are data: none names a file or is run.
+Arrays are read only if they are stored in the file itself and have the shape that the grid implies: HDF5 could load
+them from other files, or claim sizes larger than any memory. Texts are treated as data: none is used as a file name or
+executed.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ FLAGS = ("private", "row_is_trip", "monotone")
 FRACTION = re.compile(r"\d{1,101}(/\d{1,101})?", re.ASCII)
 DELTA = re.compile(r"(10\^-\d{1,4})?", re.ASCII)
 LARGEST_FILE = 2**32  # bytes
-LARGEST = 1e15  # of any number of trips
+LARGEST = 1e15  # number of trips that is accepted
 MOST_ENTRIES = 10_000
 MOST_RESAMPLES = 64
 
 
 def open_release(path: str | os.PathLike[str]) -> Release:
-    """The release in a file, or an `InputError` where it is not one, was changed, or is newer than this program.
+    """Open the release in a file; an `InputError` if it is not a release, was changed, or is newer than this program.
 
     >>> import dqam
     >>> dqam.open("nowhere.nc")
@@ -55,12 +56,12 @@ def open_release(path: str | os.PathLike[str]) -> Release:
             return _restored(_facts(file), file)
     except InputError as error:
         raise InputError(f"{path.name} is not a sound release: {error}") from None
-    except Exception as error:  # whatever the libraries below make of it
+    except Exception as error:  # of any kind, because the libraries may raise anything on a damaged file
         raise InputError(f"{path.name} is not a release that dqam can read ({type(error).__name__}).") from None
 
 
 def _unsealed(path: Path) -> bytes:
-    """What is before the seal, if that fits."""
+    """The content before the seal, if the seal matches."""
     try:
         if not path.is_file() and path.exists():
             raise InputError(f"{path} is not a file; give the file of a release.")
@@ -79,7 +80,7 @@ def _unsealed(path: Path) -> bytes:
 
 
 def _facts(file: h5py.File) -> dict[str, Any]:
-    """All that is not numbers, in a form that is known."""
+    """Everything but the arrays, if the format of the file is known."""
     facts = json.loads(str(file.attrs["dqam"]))
     schema = facts.get("schema") if isinstance(facts, dict) else None
     if type(schema) is not int or schema < 1:
@@ -99,7 +100,7 @@ def _facts(file: h5py.File) -> dict[str, Any]:
 
 
 def _numbers(file: h5py.File, name: str, shape: tuple[int, ...], kind: str = "f8") -> Numbers:
-    """The numbers under a name, if they are in this file and of this shape."""
+    """The array of this name, if it is stored in this file and has this shape."""
     if not isinstance(file.get(name, getlink=True), h5py.HardLink) or not isinstance(file[name], h5py.Dataset):
         raise InputError(f"it has no {name}.")
     found = file[name]
@@ -114,7 +115,7 @@ def _numbers(file: h5py.File, name: str, shape: tuple[int, ...], kind: str = "f8
 
 
 def _restored(facts: dict[str, Any], file: h5py.File) -> Release:
-    """A release that checks itself as a new one does."""
+    """The release, with the same checks as for a new one."""
     place = facts["grid"]
     check_crs(place["crs"])
     grid = Grid(tuple(place["bounds"]), place["rows"], place["columns"], place["crs"])
@@ -138,7 +139,7 @@ def _restored(facts: dict[str, Any], file: h5py.File) -> Release:
 
 
 def _entry(entry: dict[str, Any]) -> PaidQuestion:
-    """A question that was paid for."""
+    """One paid question."""
     sensitivity, resolution = entry["sensitivity"], entry["resolution"]
     if any(type(number) is not int or not 0 < number < 2**63 for number in (sensitivity, resolution)):
         raise InputError("a paid question has no whole sensitivity, or resolution, above 0.")
@@ -149,14 +150,14 @@ def _entry(entry: dict[str, Any]) -> PaidQuestion:
 
 
 def _fraction(text: str) -> Fraction:
-    """A number above 0 as it is saved; no other way to write one is taken, as some take forever to read."""
+    """A positive number in the notation that is saved; others are refused, because some take forever to parse."""
     if not FRACTION.fullmatch(text) or not 0 < (value := Fraction(text)) < 10**100:
         raise InputError(f"{text[:40]!r} is not a fraction above 0.")
     return value
 
 
 def _uncertainty(numbers: dict[str, float] | None, histogram: SpatialHistogram, file: h5py.File) -> Uncertainty | None:
-    """How far answers may be off, where the file says so."""
+    """The uncertainty of answers, if the file has one."""
     if numbers is None:
         return None
     model, noise = float(numbers["model"]), float(numbers["noise"])

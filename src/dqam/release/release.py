@@ -1,4 +1,4 @@
-"""A release: what custodians publish and analysts open."""
+"""`Release`: a published map, which custodians save and analysts open and query."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Release(PublishedMap):
     cells()                          every cell, or blocks of cells
     report(), to_geodataframe(), to_xarray(), save(path)
 
-    `grid` says where the map is, `provenance` how it came about and what it promises. Everything in a release was paid
-    for or public from the start, so whatever one does with it is safe.
+    `grid` is where the map is; `provenance` is how it was made and what it guarantees. Everything in a release was
+    either paid for from the privacy budget or public from the start, so any use of it is safe.
 
     >>> import dqam
     >>> from dqam.cities import BOUNDS, city_trips

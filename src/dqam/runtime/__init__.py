@@ -1,1 +1,1 @@
-"""The machine beneath: threads, SIMD, progress, stopping, and files that appear whole or not at all."""
+"""Low-level tools for the other packages: threads, SIMD, progress bars, signal handling, and atomic file writes."""

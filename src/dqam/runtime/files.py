@@ -1,4 +1,4 @@
-"""Writing files so that they appear whole or not at all."""
+"""Atomic file writes: a file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dqam.runtime import stopping
 
 
 def writable(path: str | os.PathLike[str], *inputs: str | os.PathLike[str] | None) -> Path:
-    """The file that `path` leads to; an `InputError` if it cannot be written or is one of `inputs`."""
+    """Return `path` with links resolved; raise an `InputError` if it cannot be written or is one of `inputs`."""
     target = Path(path).resolve()
     if not target.parent.is_dir():
         raise InputError(f"There is no folder {target.parent} to write {target.name} to; make it first.")
@@ -28,7 +28,7 @@ def writable(path: str | os.PathLike[str], *inputs: str | os.PathLike[str] | Non
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside `path`; it is renamed to `path` if the block succeeds, and removed if it fails."""
+    """Yield a temporary path beside `path`; it is renamed to `path` if the block succeeds, and removed if it fails."""
     target = writable(path)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.part{target.suffix}")
     try:
@@ -45,18 +45,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes, overwrite: bool = True) -> None:
-    """Write a file so that even a killed process never leaves a part of it behind.
+    """Write a file so that even a killed process never leaves an incomplete file under its name.
 
-    Where the system allows it, the file has no name until it is whole; elsewhere it has a temporary name. Without
-    `overwrite`, an existing file is kept and a `FileExistsError` is raised; where files can be unnamed, this holds even
-    for a file that appears in the meantime.
+    If the system allows it, the file has no name until it is complete; otherwise it has a temporary name. Without
+    `overwrite`, an existing file is kept and a `FileExistsError` is raised; on systems with unnamed files, this holds
+    even for a file that is created in the meantime.
     """
     target = writable(path)
     if not overwrite and target.exists():
         raise FileExistsError(f"{path} exists")
     try:
         unnamed = os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, 0o666)
-    except (AttributeError, OSError):  # this system or file system has no unnamed files
+    except (AttributeError, OSError):  # this system or file system does not support unnamed files
         with replacing(path) as temporary:
             temporary.write_bytes(content)
         return

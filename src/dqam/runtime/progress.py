@@ -1,4 +1,4 @@
-"""Progress of long work: callbacks that are told the share done, and a bar on the terminal."""
+"""Progress of long tasks: callbacks that receive the fraction done, and a progress bar on the terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-Show = Callable[[float], None]  # takes the share that is done, 0 to 1
+Show = Callable[[float], None]  # takes the fraction that is done, 0 to 1
 Progress = Callable[[str], AbstractContextManager[Show]]  # takes a description of the work
 
 EVERY = 0.2  # seconds between two updates
@@ -43,15 +43,15 @@ def bar(what: str, console: Console | None = None) -> Iterator[Show]:
 
 
 @contextmanager
-def looking(look: Callable[[], None], every: float = EVERY) -> Iterator[None]:
-    """Call `look` every `every` seconds, in a thread of its own, while the block runs."""
+def polling(look: Callable[[], None], every: float = EVERY) -> Iterator[None]:
+    """Call `look` every `every` seconds in a separate thread while the block runs."""
     done = Event()
 
-    def keep_looking() -> None:
+    def poll() -> None:
         while not done.wait(every):
             look()
 
-    watcher = Thread(target=keep_looking, daemon=True)
+    watcher = Thread(target=poll, daemon=True)
     watcher.start()
     try:
         yield
@@ -62,6 +62,6 @@ def looking(look: Callable[[], None], every: float = EVERY) -> Iterator[None]:
 
 @contextmanager
 def watching(progress: Progress, what: str, share: Callable[[], float]) -> Iterator[None]:
-    """Show the result of `share()`, the share that is done, while the block runs."""
-    with progress(what) as show, looking(lambda: show(share())):
+    """Show the result of `share()`, the fraction that is done, while the block runs."""
+    with progress(what) as show, polling(lambda: show(share())):
         yield

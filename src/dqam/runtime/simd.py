@@ -1,9 +1,10 @@
-"""SIMD vectors in compiled code: one number for each lane of a register, that is for each of several trips.
+"""SIMD vectors for code compiled by Numba; each lane of a vector usually holds a number of a different trip.
 
-Numba vectorises a loop over a few numbers only behind tests that no two arrays overlap, and it keeps sums in memory. A
-`SimdVector` is a value that stays in registers: four float64, for the same small problem of four trips, or sixteen
-uint64, a bit for each of 1,024. The result in a lane depends neither on the other lanes nor on the processor: each
-product, sum, quotient and root is rounded by itself, as IEEE 754 specifies, and none of them is fused or reordered.
+Numba vectorises a short loop only after run-time tests that no two arrays overlap, and it keeps sums in memory. A
+`SimdVector` is a value that stays in registers: four float64, which solve the same small problem for four trips, or
+sixteen uint64, with one bit for each of 1,024 trips. The result in a lane depends neither on the other lanes nor on the
+processor: each product, sum, quotient and root is rounded separately, as IEEE 754 specifies, and none of them is fused
+or reordered.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class _Model(models.PrimitiveModel):  # type: ignore[misc]
 
 @intrinsic
 def load(typing: Any, array: Any, i: Any, j: Any) -> Any:
-    """array[i, j] of a float64[m, n, LANES] or a uint64[m, n, WORDS]."""
+    """Load array[i, j] of a float64[m, n, LANES] or a uint64[m, n, WORDS]."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         return builder.load(_place(context, builder, signature.args[0], *given), align=8)
@@ -61,7 +62,7 @@ def store(typing: Any, array: Any, i: Any, j: Any, vector: Any) -> Any:
 
 
 def _checked(array: Any) -> Any:
-    """The type of an array whose last axis is a SIMD vector."""
+    """Return the type of an array if its last axis is a SIMD vector, or raise a `TypingError`."""
     if isinstance(array, types.Array) and array.ndim == 3 and array.layout == "C" and array.dtype in _COUNTS:
         return array
     raise TypingError(
@@ -90,7 +91,7 @@ def filled(typing: Any, number: Any) -> Any:
 
 
 def _operation(number: Any, make: Callable[..., Any], *given: Any) -> Any:
-    """An operation on SIMD vectors of numbers of one type, as `make` builds it; None for other types."""
+    """An operation on SIMD vectors of one number type, built by `make`; None for other types."""
     if any(kind != SimdVector(number) for kind in given):
         return None
     return given[0](*given), lambda context, builder, signature, values: make(builder, *values)
@@ -116,7 +117,7 @@ def inverse_root(typing: Any, a: Any) -> Any:
 
 @intrinsic
 def ones(typing: Any, a: Any) -> Any:
-    """The number of bits that are set in all lanes together."""
+    """The number of bits that are set, summed over all lanes."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         kind = given[0].type

@@ -1,8 +1,8 @@
-"""Stopping cleanly on a signal, whenever it arrives.
+"""Signal handling: stop cleanly on SIGINT, SIGTERM or SIGHUP, whenever it arrives.
 
-A signal becomes an exception, so that everything is unwound and no temporary file stays. Python drops an exception that
-is raised in one of its own callbacks, such as that of a weak reference, and only tells a hook. The hook here raises the
-exception again a moment later, and in any case before a file gets its name.
+A signal raises an exception, so that the stack is unwound and temporary files are removed. Python drops an exception
+that is raised in one of its own callbacks, such as that of a weak reference, and only reports it to a hook. The hook
+here raises the exception again a moment later, and in any case before a file gets its final name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
 
-ENOUGH = 10.0  # seconds for unwinding, during which further signals are ignored
+UNWINDING = 10.0  # seconds allowed for unwinding, during which further signals are ignored
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -27,13 +27,13 @@ class Stopped(SystemExit):
     """A signal told the process to stop."""
 
 
-def heed() -> None:
-    """Stop on signals: for commands, not for programs that handle signals themselves."""
-    told = -ENOUGH
+def handle_signals() -> None:
+    """Install the signal handlers. Commands call this; programs that handle signals themselves should not."""
+    told = -UNWINDING
 
     def stop(number: int, _: FrameType | None) -> None:
         nonlocal told
-        if time.monotonic() - told > ENOUGH:
+        if time.monotonic() - told > UNWINDING:
             told = time.monotonic()
             raise KeyboardInterrupt if number == signal.SIGINT else Stopped(128 + number)
 
@@ -44,8 +44,8 @@ def heed() -> None:
 
 
 @contextmanager
-def later() -> Iterator[None]:
-    """Delay signals until the end of the block, and undo all handlers that are set in it."""
+def delay_signals() -> Iterator[None]:
+    """Delay signals until the end of the block, and then restore the handlers from before it."""
     waiting: list[int] = []
     before = {number: signal.getsignal(number) for number in SIGNALS if current_thread() is main_thread()}
     before = {number: handler for number, handler in before.items() if handler not in (None, signal.SIG_IGN)}

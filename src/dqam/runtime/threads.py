@@ -1,4 +1,4 @@
-"""Plain threads over spans of trips or over tasks.
+"""Run work on several threads: over spans of trips or over a list of tasks.
 
 Compiled loops release Python's interpreter lock, so threads use every core.
 """
@@ -46,7 +46,7 @@ def each_span(work: Callable[[int, int], T], parts: list[tuple[int, int]]) -> li
 
 
 def ahead(work: Callable[[S], T], tasks: Iterable[S]) -> Iterator[T]:
-    """Yield `work(task)` for every task, in order; as many tasks as there are cores run before they are needed.
+    """Yield `work(task)` for every task, in order; up to one task per core runs before its result is needed.
 
     >>> list(ahead(abs, [-1, -2]))
     [1, 2]
@@ -62,7 +62,7 @@ def ahead(work: Callable[[S], T], tasks: Iterable[S]) -> Iterator[T]:
 
 
 def each_task(work: Callable[[S, T], object], tasks: Iterable[T], states: list[S]) -> None:
-    """Call `work(state, task)` for every task, with one thread for each state; tasks are drawn only when needed."""
+    """Call `work(state, task)` for every task, with one thread per state; tasks are fetched only when needed."""
     idle, busy = deque(states), deque[Future[object]]()
 
     def do(task: T) -> None:

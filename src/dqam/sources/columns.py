@@ -1,4 +1,4 @@
-"""Which column of a table has which role, by the names that common tools write or by what the user says."""
+"""Find out which column of a table has which role, from the names that common tools use or from the user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = {
 }
 
 
-# By role, what the name of a column contains that is worth suggesting to the user.
+# By role, parts of column names that make a column worth suggesting to the user.
 _LIKELY = {
     "trip": r"trip|ride|journey|traj|track|session",
     "person": r"user|person|driver|device|vehicle|taxi|bike|imei|mmsi",

@@ -1,4 +1,4 @@
-"""A source yields its trips in batches of whole trips, in little memory, as often as it is iterated."""
+"""`Source`: trips that are read in batches of whole trips, with little memory, each time the source is iterated."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Source:
 
     @property
     def progress(self) -> float:
-        """The fraction of the source that the latest iteration has read, from 0 to 1; safe to ask from any thread."""
+        """The fraction of the source that the latest iteration has read, from 0 to 1; safe to read from any thread."""
         return self._validation.progress
 
     @property
@@ -209,13 +209,13 @@ class Source:
     def _explained(self) -> Iterator[None]:
         """Turn errors into an `InputError` that says in which file of the source the row is."""
         try:
-            with input_errors(self.name):  # the text of Parquet files, for one, is not checked before
+            with input_errors(self.name):  # for example, text in Parquet files is not validated earlier
                 yield
         except InputError as error:
             if isinstance(self._table, Trips):
                 raise
             words, locate = str(error), self._table.locate
-            named = len(self.name) if words.startswith(self.name) else 0  # a name is no place
+            named = len(self.name) if words.startswith(self.name) else 0  # the name of the source is not a location
             told = re.sub(r"\brow ([\d,]+)", lambda row: locate(int(row[1].replace(",", ""))), words[named:], count=1)
             raise type(error)(words[:named] + told) from None
 

@@ -1,4 +1,4 @@
-"""Tables as streams of Arrow batches, whatever they are stored in.
+"""`Table`: the common interface of files and data frames, which are read as streams of Arrow batches.
 
 A `Table` reads only the requested columns and reports its progress. Errors of Arrow, DuckDB and the operating system
 become one `InputError`.
@@ -44,7 +44,7 @@ def input_errors(name: str, verdict: str | None = None) -> Iterator[None]:
             raise InputError(f"{name} is a damaged or incomplete gzip file; copy it again.") from None
         if verdict is not None:
             raise InputError(f"{name} {verdict}") from None
-        quotes = isinstance(error, pa.ArrowException | duckdb.Error)  # the others speak of files
+        quotes = isinstance(error, pa.ArrowException | duckdb.Error)  # other errors are about files, not data
         reason = (without_values(words) if quotes else words.splitlines()[0][:160]) if words else type(error).__name__
         raise InputError(f"{name} cannot be read ({reason.rstrip('. ')}); check the file, or write it again.") from None
 

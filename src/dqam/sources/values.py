@@ -1,4 +1,4 @@
-"""Arrow columns as numbers and times.
+"""Convert Arrow columns to numbers and times.
 
 Each value is read by itself, so that no row decides how another one is read. A value that cannot be read is null or
 NaN; the caller decides whether to raise an error or to leave the row out.

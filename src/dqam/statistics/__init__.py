@@ -1,8 +1,9 @@
-"""What may be asked of the data: the closed list of questions that have a proof.
+"""The closed list of questions that may be asked about the data, each with a proof of its sensitivity.
 
-One module holds one kind of statistic: the aggregate it is made of (how it adds up over trips), its sensitivity and the
-proof. To add one, write such a module, and add its class to one of the three sets below, a test that its sensitivity is
-never exceeded and is reached to `tests/statistics`, and a case each to `dqam.audit.cases` and `dqam.audit.neighbours`.
+Each module holds one kind of statistic: its aggregate (how it is summed over trips), its sensitivity and the proof. To
+add a statistic, write such a module and add its class to one of the three sets below. Add a test to `tests/statistics`
+that its sensitivity is never exceeded and is reached, and a case each to `dqam.audit.cases` and
+`dqam.audit.neighbours`.
 
 An aggregate sees the cells that trips pass, not their times or ids (`dqam.statistics.aggregate.Part`). A statistic
 reaches a release only through a mechanism that asks for it.

@@ -1,12 +1,12 @@
-"""Aggregates: integer arrays that are sums over trips, and so add up over any division of the trips.
+"""Aggregates: integer arrays that are sums over trips, so that the sums of parts of the trips can be added.
 
-Every statistic is a function of aggregates. An aggregate can therefore be taken of parts of the trips, on other threads
-or other machines, and added: `dqam.engines` does that, and the curator asks for the totals. Mechanisms hold neither
-aggregates nor trips.
+Every statistic is a function of aggregates. Aggregates can therefore be computed for parts of the trips, on other
+threads or other machines, and then added. `dqam.engines` does this, and the curator requests the totals. Mechanisms
+hold neither aggregates nor trips.
 
-A trip that leaves the grid and returns is one trip. Distinct counts look at all its pieces; every other aggregate looks
-at its longest piece (the first of equals), so that a trip is one walk there. A trip that is never on the grid
-contributes nothing.
+A trip that leaves the grid and returns is one trip. Distinct counts use all its pieces; every other aggregate uses only
+its longest piece (the first if several are equally long), so that there a trip is one walk. A trip that is never on the
+grid contributes nothing.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from dqam.geometry.lattice import Lattice
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import AnyWalks, walk
 from dqam.statistics.limits import MOST_TRIPS
-from dqam.statistics.shadows import Shadows, cast
+from dqam.statistics.shadows import Shadows, compute_shadows
 
 
 class Part:
-    """The walks of some of the trips, and which of these trips count; all of them if `kept` is None."""
+    """The walks of some trips, and which of these trips count; all of them if `kept` is None."""
 
     def __init__(self, walks: AnyWalks, kept: Mask | None = None) -> None:
         if len(walks) > MOST_TRIPS:
             raise InputError(f"At most {MOST_TRIPS:,} trips can be counted at once; split the data set.")
         self.walks, self.kept = walks, kept
-        self._shadows: tuple[Lattice, Shadows] | None = None  # on the lattice that was asked for last
+        self._shadows: tuple[Lattice, Shadows] | None = None  # on the most recently requested lattice
 
     @cached_property
     def longest(self) -> Integers:
@@ -53,10 +53,10 @@ class Part:
         return np.diff(self.walks.pieces)[self.longest[self.longest >= 0]] - 1
 
     def shadows(self, lattice: Lattice) -> Shadows:
-        """The shadow of each longest piece; several aggregates on one lattice share it."""
-        known = self._shadows  # threads may share a part, each with a lattice of its own
+        """The shadow of each longest piece; aggregates on the same lattice share it."""
+        known = self._shadows  # read once: another thread may set it for another lattice
         if known is None or known[0] != lattice:
-            known = self._shadows = lattice, cast(self.walks, self.longest, lattice)
+            known = self._shadows = lattice, compute_shadows(self.walks, self.longest, lattice)
         return known[1]
 
 
@@ -68,21 +68,23 @@ class Aggregate(ABC):
         """The sum over the trips of one part."""
 
     def covered_by(self, other: Aggregate) -> bool:
-        """Whether the total of `other` tells this one; by default only if both are the same."""
+        """Whether this total can be derived from that of `other`; by default only if both are equal."""
         return _equal(self, other)
 
     def read_from(self, other: Aggregate, total: Integers) -> Integers:
-        """The total, from that of another aggregate that covers it."""
+        """The total of this aggregate, derived from the total of an aggregate that covers it."""
         return total
 
     def companions(self) -> tuple[Aggregate, ...]:
-        """Aggregates that are likely to be asked for next, to be taken in the same scan where a scan is expensive."""
+        """Aggregates that are likely to be requested next, to be computed in the same scan if scans are expensive."""
         return ()
 
 
 def add_up(batches: Iterable[AnyWalks], aggregates: Sequence[Aggregate], grid: Grid) -> list[Integers]:
-    """Each aggregate over all batches of walks on `grid`, of which there may be none. Every engine runs this on its
-    parts."""
+    """Each aggregate, summed over batches of walks on `grid`, of which there may be none.
+
+    Every engine runs this on its parts.
+    """
     nothing = walk(Trips.from_lists([], grid.crs), grid)
     totals: list[Integers] | None = None
     for batch in chain([nothing], batches):
@@ -98,7 +100,7 @@ def combined(one: list[Integers] | None, other: list[Integers]) -> list[Integers
 
 
 def ranks(values: Integers, candidates: Integers) -> Integers:
-    """int64[candidates + 1]: how many of `values` are at most each candidate; and how many there are."""
+    """int64[candidates + 1]: how many of `values` are at most each candidate, and finally how many values there are."""
     below = np.searchsorted(np.sort(values), candidates, side="right")
     return np.append(below, len(values)).astype(np.int64)
 
@@ -114,7 +116,7 @@ def _equal(one: Aggregate, other: Aggregate) -> bool:
 
 @njit(nogil=True, cache=True)
 def _longest_pieces(pieces, trips):  # type: ignore[no-untyped-def]
-    """The piece of each trip with the most visits, the first of equals; -1 where a trip has none."""
+    """The piece of each trip with the most visits (the first if several have as many); -1 if a trip has none."""
     longest = np.full(len(trips) - 1, -1, np.int64)
     for trip in range(len(trips) - 1):
         most = 0

@@ -1,39 +1,42 @@
-"""DAWA's first stage (Li, Hay and Miklau, 2014) on cell shares: buckets of cells in a row whose shares are near equal.
+"""The first stage of DAWA (Li, Hay and Miklau, 2014) on cell shares: buckets of consecutive cells with similar shares.
 
-Cells come in a public order. An *interval* is 2^k cells in a row of that order, from any start. Its cost is
-c(b) = sum over its cells of |x_i - floor(mean of b)|, plus a public penalty. Every interval's cost gets discrete
-Laplace noise of its own, of scale lambda(p) = (4 - 2/p) m 2^30 / eps for p cells and a unit of m trips, and the
-partition into intervals with the least noisy cost is published; the noisy costs never are.
+Cells come in a public order. An *interval* is 2^k consecutive cells of that order, from any start. Its cost is
+c(b) = sum over its cells of |x_i - floor(mean of b)|, plus a public penalty. The cost of every interval gets its own
+discrete Laplace noise, of scale lambda(p) = (4 - 2/p) m 2^30 / eps for p cells and a unit of m trips. The partition
+into intervals with the least noisy cost is published; the noisy costs never are.
 
-Why it is eps-private. Let D' be D with a unit added or removed, W(b) the unit's mass in b: at most m MASS over disjoint
-intervals. By the lemma of `UniformityCosts` the unit changes the cost of an interval of p cells, up or down, by at most
-r(b) = 2 W(b) (1 - 1/p) + max(0, p - 2), where the second term is the rounding of the mean; if p = 1 by nothing.
+Proof that it is eps-private. Let D' be D with a unit added or removed, and let W(b) be the unit's mass in b, which is
+at most m MASS over disjoint intervals. By the lemma of `UniformityCosts`, the unit changes the cost of an interval of p
+cells, up or down, by at most r(b) = 2 W(b) (1 - 1/p) + max(0, p - 2), where the second term is due to the rounding of
+the mean. If p = 1, the cost does not change.
 
-Take any partition P, and noise z with which D gives P. For D' lower the noise of the intervals of P, and of no other:
+Take any partition P, and noise z with which D gives P. For D', lower the noise of the intervals of P, and of no other:
 z'(b) = z(b) - floor(s(b)) with s(b) = (4 - 2/p) W(b) + a(p), where a(p) = p + max(0, p - 2), so that
-s(b) = r(b) + 2 W(b) + p. Then D' gives P too. For let Q be any rival. What P and Q have in common costs both the same,
-whatever the noise. All else of P, and all else of Q, cover the same set S of cells, and the noise that was lowered is
-in P alone. From D to D' the cost of P beyond Q's rises, as costs are integers, by at most
+s(b) = r(b) + 2 W(b) + p. Then D' with noise z' gives P too. To see this, let Q be any other partition. The intervals
+that P and Q have in common add the same to both costs, whatever the noise. The remaining intervals of P and the
+remaining intervals of Q cover the same set S of cells, and only those of P have lowered noise. Because costs are
+integers, the cost of P minus that of Q rises from D to D' by at most
 
     sum over b in P, not Q of (floor(r(b)) - floor(s(b)))  +  sum over b in Q, not P of r(b).
 
 The second sum is at most 2 W(S) + |S|, which is the sum over b in P, not Q, of the integers 2 W(b) + p(b); and
-floor(s(b)) is just floor(r(b)) + 2 W(b) + p. So the cost of P beyond any rival's does not rise. Where it was least it
-is least, and where it was equal and a public rule chose P, it is equal, or less. The map from z to z' is one-to-one for
-given P, so
+floor(s(b)) equals floor(r(b)) + 2 W(b) + p. So the cost of P minus that of any other partition does not rise. If P had
+the least cost, it still has; if it was tied and a public rule chose it, it is still tied or now costs less. The map
+from z to z' is one-to-one for given P, so
 
     P(D gives P) <= exp(sum over b in P of s(b) / lambda(p(b))) P(D' gives P).
 
-As a(p) / (4 - 2/p) <= p / 2, the exponent is at most (m MASS + N / 2) eps / (m 2^30) for N cells, and that is at most
-eps as MASS = 2^30 - 2^24 and N <= 2^22: rounding costs no privacy.
+As a(p) / (4 - 2/p) <= p / 2, the exponent is at most (m MASS + N / 2) eps / (m 2^30) for N cells, and this is at most
+eps because MASS = 2^30 - 2^24 and N <= 2^22. So rounding costs no privacy.
 
-What it takes: noise on single cells too, exact sums (they are kept in more than 64 bits, so that common intervals
-cancel), and costs that are not cut at 0, since noise that was cut could not be lowered. The mass of 2^31 trips is below
-2^61 and penalties are at most that; costs are then below 2^62, as `UniformityCosts` shows, and not clamped, so that
-noise leaves 64 bits with a chance below 2^27 exp(-128) at the widest scale that the curator allows, and below
-2^27 exp(-2^20) for eps >= 0.001 m.
+The proof requires three things: noise on single cells too; exact sums (they are kept in more than 64 bits, so that
+common intervals cancel); and noisy costs that are not clipped at 0, because clipped noise could not be lowered. The
+mass of 2^31 trips is below 2^61, and penalties are at most that. Costs are then below 2^62, as `UniformityCosts` shows,
+and are not clamped. The probability that the noise does not fit in 64 bits is below 2^27 exp(-128) at the largest scale
+that the curator allows, and below 2^27 exp(-2^20) for eps >= 0.001 m.
 
-The original has a point's mass in one cell and scales of about half of these, none on single cells, and cuts at 0.
+In the original, the mass of a point is in one cell, scales are about half of these, single cells have no noise, and
+noisy costs are clipped at 0.
 """
 
 from __future__ import annotations
@@ -56,9 +59,9 @@ MOST_CELLS = 2**22
 
 @dataclass(frozen=True, eq=False)
 class L1Buckets:
-    """Buckets to be asked of the curator: `order` names every cell (row * columns + column) once.
+    """The question to the curator; `order` lists every cell (row * columns + column) once.
 
-    `penalty` is what each bucket costs, in trips: more makes fewer buckets.
+    `penalty` is added to the cost of each bucket, in trips: a larger one gives fewer buckets.
     """
 
     order: Integers
@@ -66,7 +69,7 @@ class L1Buckets:
     name: str = field(default="Groups of similar cells (DAWA buckets)", init=False)
     resolution: int = field(default=MASS, init=False)
     sensitivity: int = field(default=MASS, init=False)  # the mass of a trip
-    delta: str = field(default="10^-47", init=False)  # that noise does not fit 64 bits; see above
+    delta: str = field(default="10^-47", init=False)  # that noise does not fit in 64 bits; see above
 
     def __post_init__(self) -> None:
         order = np.array(self.order)
@@ -81,13 +84,13 @@ class L1Buckets:
             raise InputError(f"The penalty of a bucket is a number of trips from 0 to {2**31}; got {self.penalty}.")
 
     def check(self, grid: Grid) -> None:
-        """The order is of this grid's cells."""
+        """Check that the order lists the cells of this grid."""
         if len(self.order) != grid.rows * grid.columns:
             raise InputError(f"An order of {len(self.order)} cells does not fit a grid of {grid.shape}.")
 
     @staticmethod
     def scale(epsilon: Fraction, max_trips: int, length: int | None = None) -> Fraction:
-        """lambda for intervals of `length` cells, in units of 1/MASS; what none exceeds where no length is given."""
+        """lambda for intervals of `length` cells, in units of 1/MASS; without `length`, an upper bound for all."""
         return (4 - (Fraction(2, length) if length else 0)) * 2**30 * max_trips / epsilon
 
     @property
@@ -96,7 +99,10 @@ class L1Buckets:
         return (MassByCell(),)
 
     def grow(self, totals: tuple[Integers, ...], noise: NoiseSource, epsilon: Fraction, max_trips: int) -> Integers:
-        """int64[buckets + 1]: where in the order buckets begin, and the number of cells; only the curator may ask."""
+        """int64[buckets + 1]: where in the order buckets begin, then the number of cells.
+
+        Only the curator may call this.
+        """
         shares = totals[0].ravel()[self.order]
         noisy = np.zeros((len(shares).bit_length(), len(shares)), np.int64)
         for k in range(len(noisy)):
@@ -106,9 +112,9 @@ class L1Buckets:
 
 
 def interval_costs(values: Integers, length: int) -> Integers:
-    """int64[n - length + 1]: sum |x - floor(mean)| over `length` values in a row, from every start.
+    """int64[n - length + 1]: sum |x - floor(mean)| over `length` consecutive values, from every start.
 
-    Values are 0 or more and add up to at most 2^61. A window slides over them, with counts and sums by rank.
+    Values are at least 0 and add up to at most 2^61. A window slides over them; it keeps counts and sums by rank.
     """
     if length == 1:
         return np.zeros(len(values), np.int64)
@@ -119,14 +125,14 @@ def interval_costs(values: Integers, length: int) -> Integers:
 def least_partition(costs: Integers, penalty: int) -> Integers:
     """Boundaries of the cheapest partition: costs[k, i] is that of the interval [i, i + 2^k), plus `penalty` for each.
 
-    Of partitions that cost the same the one with the longer last bucket is taken, and so on backwards.
+    Among partitions of equal cost, the one with the longest last bucket is chosen, and so on backwards.
     """
     return np.flatnonzero(_cheapest_cuts(np.ascontiguousarray(costs), penalty))
 
 
 @njit(nogil=True, cache=True)
 def _sliding_costs(values, ranked, ranks, length):  # type: ignore[no-untyped-def]
-    """A Fenwick tree over ranks holds the window; one way down finds how many are at most the mean, and their sum."""
+    """A Fenwick tree over ranks holds the window; one descent gives the count and sum of values up to the mean."""
     distinct = len(ranked)
     top = 1
     while top * 2 <= distinct:

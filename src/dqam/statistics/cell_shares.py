@@ -1,4 +1,4 @@
-"""Where trips are: each trip's mass, spread evenly over its visits."""
+"""Cell shares: how much of the trips is in each cell, with the mass of each trip spread evenly over its visits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dqam.geometry.grid import Grid
 from dqam.statistics.aggregate import Aggregate, Part
 from dqam.statistics.question import OnAnyGrid
 
-MASS = 2**30 - 2**24  # of a trip; see `dqam.statistics.uniformity.UniformityCosts` for what the difference is for
+MASS = 2**30 - 2**24  # of a trip; `dqam.statistics.uniformity.UniformityCosts` explains the 2^24
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class MassByCell(Aggregate):
 class CellShares(OnAnyGrid):
     """Each trip's mass spread evenly over its visits, by cell: int64[rows * columns], in units of 1/MASS.
 
-    Sensitivity MASS: a trip with k visits adds k times floor(MASS / k) <= MASS in all, and all terms are positive.
+    Sensitivity MASS: a trip with k visits adds k times floor(MASS / k) <= MASS in total, and all terms are positive.
     """
 
     name: str = field(default="Share of the trips in each cell", init=False)
@@ -46,7 +46,7 @@ class CellShares(OnAnyGrid):
         return (MassByCell(),)
 
     def value(self, *totals: Integers) -> Integers:
-        """Row by row."""
+        """The cells row by row."""
         return totals[0].ravel()
 
 
@@ -56,7 +56,7 @@ class GroupShares:
 
     `labels` (int, rows x columns) names the group of each cell, from 0; cells labelled -1 are left out.
 
-    Sensitivity MASS: a trip adds positive terms of at most MASS in all to the cells (see `CellShares`), and each cell
+    Sensitivity MASS: a trip adds positive terms of at most MASS in total to the cells (see `CellShares`), and each cell
     is in at most one group.
     """
 

@@ -1,4 +1,4 @@
-"""How often trips cross from cell to cell."""
+"""Crossings: how often trips move from one cell to the next, by region."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dqam.statistics.aggregate import Aggregate, Part
 from dqam.statistics.limits import MOST_CAP
 from dqam.statistics.question import OnPartition
 
-CROSSING = 2**16  # units that one crossing counts, in fixed point
+CROSSING = 2**16  # units per crossing, in fixed point
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +40,9 @@ class CappedCrossings(Aggregate):
 class Crossings(OnPartition):
     """Crossings by region, of vertical edges and then of horizontal ones: int64[2 * regions], in units of 1/CROSSING.
 
-    An edge belongs to the region of the cell west or south of it. A crossing in region p weighs weights[p] (CROSSING
-    where none are given). A trip whose weights add up to W above the cap C = `cap` * CROSSING counts each crossing as
-    floor(weight * C / W) instead.
+    An edge belongs to the region of the cell west or south of it. A crossing in region p weighs weights[p] (CROSSING if
+    no weights are given). If the weights of a trip add up to W above the cap C = `cap` * CROSSING, each of its
+    crossings counts as floor(weight * C / W) instead.
 
     Sensitivity C: if W <= C the trip changes the vector by W in the L1 norm, as all its terms are positive; if not, by
     the sum of floor(weight * C / W) <= (C / W) * sum of weights = C.

@@ -1,4 +1,4 @@
-"""Distinct trips through rectangles, and questions made of them."""
+"""Counts of distinct trips through rectangles, and questions based on them: totals, and errors of estimates."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class DistinctTrips(Aggregate):
         return count_distinct(part.walks, self.rectangles, part.walks.grid, part.kept)
 
     def covered_by(self, other: Aggregate) -> bool:
-        """One rectangle can be looked up among those that were counted."""
+        """Whether both are equal, or the only rectangle here is one of those of `other`."""
         return self._place(other) is not None or super().covered_by(other)
 
     def read_from(self, other: Aggregate, total: Integers) -> Integers:
-        """All counts, or that of the one rectangle."""
+        """All counts, or the count of the only rectangle."""
         place = self._place(other)
         return total if place is None else total[[place]]
 
     def _place(self, other: Aggregate) -> int | None:
-        """Where the only rectangle is among those of `other`."""
+        """The index of the only rectangle among those of `other`, if it is there."""
         if not isinstance(other, DistinctTrips) or len(self.rectangles) != 1:
             return None
         same = (other.rectangles == self.rectangles).all(axis=1)
@@ -45,7 +45,7 @@ class DistinctTrips(Aggregate):
 class DistinctCounts(OnRectangles):
     """Distinct trips in each of some rectangles: int64[m].
 
-    Sensitivity m: a trip adds 0 or 1 to each, whatever loops it makes.
+    Sensitivity m: a trip adds 0 or 1 to each of the m counts, whatever loops it makes.
     """
 
     rectangles: Integers
@@ -69,13 +69,14 @@ class DistinctCounts(OnRectangles):
 
 @dataclass(frozen=True, eq=False)
 class QueryTotals(OnRectangles):
-    """How many of m rectangles each trip on the grid meets, added up, and how many it misses: int64[2].
+    """The number of rectangles that each trip on the grid meets, and that it misses, summed over trips: int64[2].
 
-    The first is the sum of the distinct counts, and both together are m times the number of trips: for the price of
-    one of them both are known, and the mean count m times as well as any one count.
+    The first is the sum of the distinct counts, and the sum of both is m times the number of trips, for m rectangles.
+    So one question measures both, and the mean count has 1/m of the noise that each count would have if all m were
+    measured at once.
 
-    Sensitivity m: a trip on the grid that meets k of the rectangles adds k and m - k, m in all; any other trip meets
-    none, and adds nothing. m is at most 2^31.
+    Sensitivity m: a trip on the grid that meets k of the rectangles adds k and m - k, which is m in total; any other
+    trip meets none, and adds nothing. m is at most 2^31.
     """
 
     rectangles: Integers
@@ -83,7 +84,7 @@ class QueryTotals(OnRectangles):
 
     @property
     def resolution(self) -> int:
-        """One for each rectangle: what is added up over them is told as a mean."""
+        """One for each rectangle, because the sums are reported as means over rectangles."""
         return len(self.rectangles)
 
     @property
@@ -97,7 +98,7 @@ class QueryTotals(OnRectangles):
         return DistinctTrips(self.rectangles), TripsOnGrid()
 
     def value(self, *totals: Integers) -> Integers:
-        """Met and missed."""
+        """The numbers met and missed."""
         met = totals[0].sum()
         return np.array([met, len(self.rectangles) * totals[1][0] - met], np.int64)
 

@@ -1,4 +1,4 @@
-"""Where trips start and end."""
+"""Endpoints: how many trips start and end in each region."""
 
 from __future__ import annotations
 

@@ -1,40 +1,43 @@
-"""PrivTree (Zhang, Xiao and Xie, 2016) on cell shares: dense areas get small regions, at a cost that no depth raises.
+"""PrivTree (Zhang, Xiao and Xie, 2016) on cell shares: a private quadtree that splits dense areas into small regions.
 
-A node at depth d with mass c has the bias b = max(c - d * decay, threshold - decay) and is split if and only if
-b + noise > threshold, with discrete Laplace noise of scale lambda. Only the tree is published, never a count.
+A node at depth d with mass c has the bias b = max(c - d * decay, threshold - decay). It is split if and only if
+b + noise > threshold, with discrete Laplace noise of scale lambda. The privacy cost does not grow with the depth. Only
+the tree is published, never a count.
 
-Why it is eps-private. Let one unit add mass w(v) >= 0 to each node v, at most U in all on disjoint nodes, and let
-lambda = 7 U / (3 eps) and decay >= lambda ln 4 + U. Let g(x) = ln P(x + noise > threshold) and s(z) = g(z + 1) - g(z).
-For discrete Laplace noise, with q = exp(-1 / lambda),
+Proof that it is eps-private. Let one unit add mass w(v) >= 0 to each node v, at most U in total over disjoint nodes,
+and let lambda = 7 U / (3 eps) and decay >= lambda ln 4 + U. Let g(x) = ln P(x + noise > threshold) and
+s(z) = g(z + 1) - g(z). For discrete Laplace noise, with q = exp(-1 / lambda),
 
     s(z) = 1 / lambda                                                         for z <= threshold,
     s(threshold + k) = ln(1 + q^k (1 - q) / (1 + q - q^k)) <= q^k / lambda    for k >= 1,
 
-since 1 + q - q^k >= 1 and 1 - q <= 1 / lambda; so s never rises. Take any tree, and let x(v) = c(v) - d * decay with
-the unit present.
+since 1 + q - q^k >= 1 and 1 - q <= 1 / lambda; so s never increases. Take any tree, and let x(v) = c(v) - d * decay
+with the unit present.
 
-Leaves. The unit lowers the probability that v is not split by a factor of at least exp(-w(v) / lambda); over all
-leaves, which are disjoint, by at least exp(-U / lambda) >= exp(-eps).
+Leaves. The unit multiplies the probability that v is not split by a factor of at least exp(-w(v) / lambda). Leaves are
+disjoint, so over all of them the factor is at least exp(-U / lambda) >= exp(-eps).
 
-Splits. The unit raises the probability of a split by exp(g(b) - g(b')) with b' = max(x - w, threshold - decay), and
-leaves it alone if x <= threshold - decay. The exponent is the sum of s over [b', b). Let r(x) be the mean of s over the
-U steps below x, or over those down to threshold - decay if these are fewer. The exponent is at most w r(x): the further
-the w steps reach down, the larger s, until the bias stops them. Now spread w(v) over the cells of v: the sum of
-w(v) r(x(v)) over split nodes is the sum, over cells and the mass that the unit has there, of the sum of r along the
-path from the root to the cell. Along a path x falls by at least `decay` from node to node, as mass only gets less.
-Number backwards the nodes with x > threshold - decay. The last has r <= 1 / lambda. The one before has x > threshold
-and r <= 1 / lambda. The one j >= 1 before that has x > threshold + j * decay; its U steps all lie above
+Splits. The unit multiplies the probability of a split by exp(g(b) - g(b')) with b' = max(x - w, threshold - decay), and
+does not change it if x <= threshold - decay. The exponent is the sum of s over [b', b). Let r(x) be the mean of s over
+the U steps below x, or over the steps down to threshold - decay if these are fewer. The exponent is at most w r(x): s
+is no smaller for steps further down, so its mean over fewer steps below x is at most r(x), and the bias can only stop
+the w steps early. Now spread w(v) over the cells of v: the sum of w(v) r(x(v)) over split nodes is the sum, over cells
+weighted by the mass that the unit has there, of the sum of r along the path from the root to the cell. Along a path, x
+falls by at least `decay` from node to node, because a child has no more mass than its parent. Number the nodes with
+x > threshold - decay from the last one backwards. The last has r <= 1 / lambda. The one before has x > threshold and
+r <= 1 / lambda. The node j >= 1 places before that has x > threshold + j * decay; its U steps all lie above
 threshold + j * decay - U >= threshold + j lambda ln 4, so r <= 4^-j / lambda. The sum of r along the path is at most
-(2 + 1/3) / lambda, and in all the exponent is at most 7 U / (3 lambda) = eps.
+(2 + 1/3) / lambda, so the total exponent is at most 7 U / (3 lambda) = eps.
 
-Cells, and nodes at the greatest depth, are leaves by a public rule.
+Single cells, and nodes at the greatest depth, are leaves by a public rule.
 
-The extra U in the decay is what spread-out mass needs; the original proof has points, and no need of it.
+The additional U in the decay is needed because the mass of a unit is spread out; in the original proof, records are
+points, and it is not needed.
 
 All of this is exact in 64 bits: the mass is at most 2^31 MASS < 2^61, and the threshold is within +-2^61. The curator
 allows lambda <= 2^55 and units of up to 2^20 trips, so that decay < 2^56 and, as the greatest depth is 12, d * decay is
 below 2^60. The bias is then within +-(2^61 + 2^60), and is not clamped before noise is added. OpenDP clamps bias plus
-noise to 64 bits, which is beyond every threshold and does not change the comparison.
+noise to 64 bits; these limits lie beyond every threshold, so clamping does not change the comparison.
 """
 
 from __future__ import annotations
@@ -57,7 +60,7 @@ from dqam.statistics.question import NoiseSource
 
 @dataclass(frozen=True)
 class PrivTree:
-    """A partition to be asked of the curator. `threshold` is in trips; `max_depth` stops before single cells."""
+    """The question to the curator. `threshold` is in trips; `max_depth` can end the tree before single cells."""
 
     threshold: float = 0.0
     max_depth: int | None = None
@@ -76,11 +79,11 @@ class PrivTree:
             raise InputError(f"The depth of a tree is 0 or more; got {self.max_depth}.")
 
     def check(self, grid: Grid) -> None:
-        """Any grid will do."""
+        """Nothing to check: any grid is allowed."""
 
     @staticmethod
     def scale(epsilon: Fraction, max_trips: int) -> Fraction:
-        """lambda, in units of 1/MASS, for a unit of so many trips."""
+        """lambda, in units of 1/MASS, for a unit of `max_trips` trips."""
         return Fraction(7 * MASS * max_trips, 3) / epsilon
 
     @classmethod
@@ -94,7 +97,7 @@ class PrivTree:
         return (MassByCell(),)
 
     def grow(self, totals: tuple[Integers, ...], noise: NoiseSource, epsilon: Fraction, max_trips: int) -> Partition:
-        """The partition; only the curator may ask."""
+        """The partition. Only the curator may call this."""
         (shares,) = totals
         rows, columns = shares.shape
         scale = self.scale(epsilon, max_trips)

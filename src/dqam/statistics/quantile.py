@@ -1,4 +1,4 @@
-"""Scores that select a quantile of a whole number that every trip has."""
+"""Private quantiles: scores by which the curator selects a quantile of a property of trips, such as their length."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dqam.statistics.question import OnAnyGrid
 
 @dataclass(frozen=True, eq=False)
 class Quantile:
-    """Scores of candidates as the q-quantile of a number that each trip on the grid has, q = a / b.
+    """Scores of candidates for the q-quantile, q = a / b, of an integer that each trip on the grid has.
 
     The score of a candidate is -|b * (trips at most the candidate) - a * (trips)|. Sensitivity max(a, b - a): a trip
-    changes the number inside by b - a if it is at most the candidate, and by -a if it is above; the absolute value is
-    1-Lipschitz. As b <= 10^6, all numbers here are below 2^51.
+    changes the expression inside the absolute value by b - a if its number is at most the candidate, and by -a if it is
+    above; the absolute value is 1-Lipschitz. As b <= 10^6, all numbers here are below 2^51.
     """
 
     candidates: Integers
@@ -48,31 +48,34 @@ class Quantile:
         return max(self.quantile.numerator, self.quantile.denominator - self.quantile.numerator)
 
     def value(self, *totals: Integers) -> Integers:
-        """Scores, from how many trips are at most each candidate and, last, how many there are."""
+        """Scores, from the number of trips at most each candidate and, last, the number of all trips."""
         found = totals[0]
         return -np.abs(self.quantile.denominator * found[:-1] - self.quantile.numerator * found[-1])
 
 
 @dataclass(frozen=True, eq=False)
 class Lengths(Aggregate):
-    """int64[candidates + 1]: trips with at most so many crossings, for each candidate; and trips on the grid."""
+    """int64[candidates + 1]: the number of trips with at most as many crossings as each candidate.
+
+    The last number is that of all trips on the grid.
+    """
 
     candidates: Integers
 
     def add_up(self, part: Part) -> Integers:
-        """Lengths of the longest pieces by rank."""
+        """Count the longest pieces by length."""
         return ranks(part.lengths, self.candidates)
 
 
 @dataclass(frozen=True, eq=False)
 class LengthQuantile(Quantile, OnAnyGrid):
-    """Scores of candidate lengths as a quantile of the number of crossings of a trip; see `Quantile` for the proof."""
+    """Scores of candidates for a quantile of the number of crossings of a trip; see `Quantile` for the proof."""
 
     name: str = field(default="Cap on the length of a trip", init=False)
 
     @classmethod
     def on(cls, grid: Grid, quantile: Fraction) -> LengthQuantile:
-        """Candidates for a grid: 1 and up to 8 times its longer side, each about 5 % above the one before.
+        """Candidates for a grid: from 1 to 8 times its longer side, each about 5 % above the previous one.
 
         >>> LengthQuantile.on(Grid.over((0, 0, 1, 1), 8), Fraction(9, 10)).candidates[[0, 1, -1]].tolist()
         [1, 2, 2048]
@@ -83,5 +86,5 @@ class LengthQuantile(Quantile, OnAnyGrid):
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
-        """Lengths by rank."""
+        """The number of trips up to each length."""
         return (Lengths(self.candidates),)

@@ -1,10 +1,10 @@
-"""What may be asked of the trips: questions, each made of aggregates, with its sensitivity and the proof of it.
+"""The interfaces of questions to the curator: statistics, scores and private partitions, each computed from aggregates.
 
 A *statistic* is an integer vector that is measured with noise; its sensitivity is the most that one trip can change it
 in the L1 norm. *Scores* are compared to select the largest; their sensitivity is the most that one trip can change any
-one of them. Bounds on what a trip contributes are applied inside the question, so that none can be forgotten. For a
-unit of m trips the curator multiplies by m: adding m trips one after the other changes a statistic by at most m times
-what one of them does.
+one of them. Every question states its sensitivity and proves it. Bounds on what a trip contributes are applied inside
+the question, so that none can be forgotten. For a unit of m trips, the curator multiplies the sensitivity by m: adding
+m trips one after the other changes a statistic by at most m times as much as one trip can.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ T = TypeVar("T", covariant=True)
 
 
 class Question(Protocol):
-    """Anything that may be asked."""
+    """Anything that the curator can be asked."""
 
     @property
     def name(self) -> str:
-        """What it is called in the ledger and in reports."""
+        """Its name in the ledger and in reports."""
 
     @property
     def resolution(self) -> int:
-        """How many of the units that it counts in make one."""
+        """The number of its units in 1: values are fixed-point numbers."""
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
-        """The sums over trips that it is made of."""
+        """The sums over trips that it is computed from."""
 
     def check(self, grid: Grid) -> None:
-        """Raise an `InputError` if this cannot be asked on `grid`; looks at no data."""
+        """Raise an `InputError` if this cannot be asked on `grid`; does not look at data."""
 
 
 class Vector(Question, Protocol):
@@ -49,7 +49,7 @@ class Vector(Question, Protocol):
 
     @property
     def sensitivity(self) -> int:
-        """The most that one trip can change it: a statistic in the L1 norm, scores each by itself."""
+        """The most that one trip can change it: in the L1 norm for a statistic, in any one entry for scores."""
 
     def value(self, *totals: Integers) -> Integers:
         """The exact vector, from the totals of `aggregates`; only the curator has these."""
@@ -71,21 +71,21 @@ class NoiseSource(Protocol):
 
 
 class PrivatePartition(Question, Protocol[T]):
-    """Cells put together by an algorithm that draws its own noise and has its own proof."""
+    """A partition of the cells by an algorithm that draws its own noise and has its own privacy proof."""
 
     @property
     def sensitivity(self) -> int:
-        """The most mass that one trip has."""
+        """The largest mass of one trip."""
 
     @property
     def delta(self) -> str:
-        """A bound on the chance with which its epsilon does not hold, such as "10^-47"; empty if it always holds."""
+        """A bound on the probability that epsilon does not hold, such as "10^-47"; empty if it always holds."""
 
     def scale(self, epsilon: Fraction, max_trips: int) -> Fraction:
-        """The widest scale of its noise, for a unit of so many trips."""
+        """The largest scale of its noise, for a unit of `max_trips` trips."""
 
     def grow(self, totals: tuple[Integers, ...], noise: NoiseSource, epsilon: Fraction, max_trips: int) -> T:
-        """The partition; only the curator may ask."""
+        """The partition. Only the curator may call this."""
 
 
 class OnAnyGrid:
@@ -101,7 +101,7 @@ class OnPartition:
     partition: Partition
 
     def check(self, grid: Grid) -> None:
-        """The partition must be one of this grid."""
+        """Check that the partition is one of this grid."""
         if type(self.partition) is not Partition:
             raise InputError(f"Regions must be a Partition; got {type(self.partition).__name__}.")
         if (self.partition.rows, self.partition.columns) != grid.shape:
@@ -123,7 +123,7 @@ class OnLattice:
             raise InputError(f"endpoint_weight must be 1 to {2**8}; got {self.endpoint_weight}.")
 
     def check(self, grid: Grid) -> None:
-        """The lattice must be one of this grid."""
+        """Check that the lattice is one of this grid."""
         if type(self.lattice) is not Lattice:
             raise InputError(f"Shadows need a Lattice; got {type(self.lattice).__name__}.")
         if not self.lattice.fits(grid):
@@ -143,5 +143,5 @@ class OnRectangles:
         object.__setattr__(self, "rectangles", frozen(self.rectangles))
 
     def check(self, grid: Grid) -> None:
-        """The rectangles must be on this grid."""
+        """Check that the rectangles are on this grid."""
         check_rectangles(self.rectangles, grid)

@@ -1,4 +1,4 @@
-"""The shadows of all trips added up, and a private cap on their size."""
+"""Sums of the shadows of all trips, with a cap on the size of each shadow, and private quantiles to choose that cap."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dqam.statistics.shadows import SHADOW
 
 @dataclass(frozen=True, eq=False)
 class CappedShadows(Aggregate):
-    """int64[caps, lattice.numbers]: shadows added up, for each of some rising caps, as `ShadowSums` defines it."""
+    """int64[caps, lattice.numbers]: sums of shadows as in `ShadowSums`, for each of several increasing caps."""
 
     lattice: Lattice
     endpoint_weight: int
@@ -41,7 +41,7 @@ class CappedShadows(Aggregate):
         return np.ascontiguousarray(total.T)
 
     def covered_by(self, other: Aggregate) -> bool:
-        """Shadows for more caps have those for fewer."""
+        """Sums for more caps include those for fewer."""
         return (
             isinstance(other, CappedShadows)
             and (self.lattice, self.endpoint_weight) == (other.lattice, other.endpoint_weight)
@@ -49,44 +49,49 @@ class CappedShadows(Aggregate):
         )
 
     def read_from(self, other: Aggregate, total: Integers) -> Integers:
-        """The rows of the same caps."""
+        """The rows for the same caps."""
         assert isinstance(other, CappedShadows)
         return total[np.searchsorted(other.caps, self.caps)]
 
 
 @dataclass(frozen=True, eq=False)
 class ShadowSizes(Aggregate):
-    """int64[caps + 1]: trips whose shadow has at most the size of each cap; and trips with a shadow."""
+    """int64[caps + 1]: the number of trips whose shadow is at most as large as each cap.
+
+    The last number is that of all trips with a shadow.
+    """
 
     lattice: Lattice
     endpoint_weight: int
     caps: Integers
 
     def add_up(self, part: Part) -> Integers:
-        """Sizes, rounded up to whole numbers, by rank."""
+        """Count the shadows by size, rounded up to whole numbers."""
         shadows = part.shadows(self.lattice)
         sizes = _shadow_sizes(*shadows, self.lattice.cells, self.endpoint_weight)
         return ranks(-(-sizes[np.diff(shadows.offsets) > 0] // SHADOW), self.caps)
 
     def companions(self) -> tuple[Aggregate, ...]:
-        """The shadows for every cap that may be chosen."""
+        """The sums of shadows for every cap that may be chosen."""
         return (CappedShadows(self.lattice, self.endpoint_weight, self.caps),)
 
 
 @dataclass(frozen=True, eq=False)
 class ShadowSums(OnLattice):
-    """The shadows of all trips (`dqam.statistics.shadows`) added up: int64[lattice.numbers], in units of 1/SHADOW.
+    """The sum of the shadows of all trips, int64[lattice.numbers], in units of 1/SHADOW; see `dqam.statistics.shadows`.
+
     Endpoints come first and are multiplied by their weight.
 
-    The size of a trip is the sum of its absolute numbers so weighted. Where it is above the cap C = `cap` * SHADOW each
-    number x counts as sign(x) max(|x| - t, 0) instead, with the least whole t that brings the size to C or less: the
-    closest there is within the cap, but for rounding.
+    The size of a shadow is the sum of its weighted numbers in absolute value. If it is above the cap C = `cap` *
+    SHADOW, each number x counts as sign(x) max(|x| - t, 0) instead, with the least integer t that brings the size to at
+    most C. Except for rounding, this is the vector within the cap that is closest to the shadow.
 
-    Sensitivity C: a shadow is a function of its trip alone, and so is t. The trip changes the vector by its size after
-    the cap in the L1 norm, or by less where two of its numbers are in one place.
+    Sensitivity C: a shadow is a function of its trip alone, and so is t. In the L1 norm, the trip changes the vector by
+    the size of its capped shadow, or by less if two of its numbers are in the same place.
 
     Bits: C <= 2^31. A shadow of up to 128 visits has up to 255 numbers of at most 2^22, and weights are at most 2^8, so
-    that its size is below 2^38; a longer one is the trip itself, with up to 2^24 crossings of 2^16 and two endpoints.
+    that its size is below 2^38. A longer one is the trip itself, with up to 2^24 crossings of 2^16 each and two
+    endpoints.
     """
 
     lattice: Lattice
@@ -108,7 +113,7 @@ class ShadowSums(OnLattice):
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
-        """The shadows with this cap."""
+        """The sums of shadows with this cap."""
         return (CappedShadows(self.lattice, self.endpoint_weight, np.array([self.cap])),)
 
     def value(self, *totals: Integers) -> Integers:
@@ -118,9 +123,9 @@ class ShadowSums(OnLattice):
 
 @dataclass(frozen=True, eq=False)
 class ShadowQuantile(Quantile, OnLattice):
-    """Scores of candidate caps as a quantile of the size of a trip's shadow, as `ShadowSums` defines it, rounded up.
+    """Scores of candidate caps for a quantile of the size of shadows, as `ShadowSums` defines it, rounded up.
 
-    The proof is that of `Quantile`: the size of a shadow depends on its trip alone.
+    The proof of `Quantile` applies, because the size of a shadow depends on its trip alone.
     """
 
     lattice: Lattice
@@ -133,7 +138,7 @@ class ShadowQuantile(Quantile, OnLattice):
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
-        """Sizes of shadows by rank."""
+        """The number of shadows up to each size."""
         return (ShadowSizes(self.lattice, self.endpoint_weight, self.candidates),)
 
 
@@ -148,7 +153,7 @@ def _shadow_sizes(offsets, slots, values, cells, endpoint_weight):  # type: igno
 
 @njit(nogil=True, cache=True)
 def _weighted(first, last, slots, values, cells, endpoint_weight):  # type: ignore[no-untyped-def]
-    """The absolute numbers of one shadow, endpoints times their weight: at most 2^30 each."""
+    """Absolute values of the numbers of one shadow, with endpoints times their weight: at most 2^30 each."""
     numbers = np.empty(last - first, np.int64)
     for k in range(first, last):
         numbers[k - first] = abs(np.int64(values[k])) * (endpoint_weight if slots[k] < cells else 1)
@@ -157,12 +162,12 @@ def _weighted(first, last, slots, values, cells, endpoint_weight):  # type: igno
 
 @njit(nogil=True, cache=True)
 def _excesses(falling, caps, less):  # type: ignore[no-untyped-def]
-    """For each of some rising caps the least whole t such that the numbers, none rising, have a sum of at most the cap
-    when each is less by t, or 0.
+    """For each of several increasing caps, find the least integer t >= 0 such that the sum of max(number - t, 0) is at
+    most the cap.
 
-    If the first k are those above t, their sum less k t is at most the cap from t = (sum - cap) / k on, rounded up; and
-    the k is the right one where the next number is not above that. No k before the right one passes this test, nor does
-    it for a larger cap, for which t is no larger.
+    The numbers are in descending order. If the first k of them are those above t, the sum of these minus k t is at most
+    the cap if and only if t is at least (sum - cap) / k, rounded up; and k is the right one if the next number is not
+    above this t. No smaller k passes this test, and none does for a larger cap either, because its t is no larger.
     """
     k, total = 1, falling[0]
     for i in range(len(caps)):
@@ -176,7 +181,7 @@ def _excesses(falling, caps, less):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _add_shadows(offsets, slots, values, cells, endpoint_weight, caps, sums):  # type: ignore[no-untyped-def]
-    """Shadows, cut for each of some rising caps, added to `sums`, int64[lattice.numbers, caps]."""
+    """Add shadows, reduced to each of several increasing caps, to `sums`, int64[lattice.numbers, caps]."""
     less = np.zeros(len(caps), np.int64)
     for trip in range(len(offsets) - 1):
         start, stop = offsets[trip], offsets[trip + 1]

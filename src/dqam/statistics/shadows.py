@@ -1,22 +1,23 @@
-"""Shadows: what is left of a trip when rectangles shall count it once.
+"""Shadows: trips as weighted endpoints and crossings that a histogram counts about once per rectangle.
 
-A histogram answers a rectangle with the endpoints inside and half the crossings of its border, and a trip that comes
-back to the rectangle is counted again. The shadow of a trip is another set of endpoints and crossings, on the lattice
-cells and lines that the trip passes: those whose answers are closest to 1 where a rectangle meets the trip and to 0
-where not. A part of the way that runs beside another then weighs less than 1, and where weights change there is a part
-of an endpoint.
+A histogram answers a rectangle with the endpoints inside plus half the crossings of its border, so a trip that returns
+to the rectangle is counted again. The shadow of a trip is another set of endpoints and crossings, on the lattice cells
+and lines that the trip passes: the set whose answers are closest to 1 for rectangles that meet the trip and to 0 for
+all others. Where the trip runs beside another part of itself, crossings then have weights below 1, and where the
+weights change, there is a fraction of an endpoint.
 
-Closest means least squares over all rectangles of the grid, each as likely as any other, their lines moved to the
-closest line of the lattice. Let phi_i(R) be what a unit of number i adds to the answer of R: 1 for an endpoint in R,
-1/2 for a crossing of its border, else 0. The shadow minimises E[(sum of x_i phi_i(R) - met(R))^2] plus a ridge that
-draws it to the trip itself (half an endpoint at each end, weight 1 for each crossing), with endpoints that add up to 1.
-Where phi_i is not 0 the trip is met, so that E[phi_i met] = E[phi_i]; and E[phi_i phi_j] is a product of two numbers,
-one for columns and one for rows, each a product of counts of lattice lines. So it is a small linear system, with no
-rectangle in it. Loops are cut out first: a rectangle that meets one of them and not the rest of the trip misses it.
+"Closest" means least squares over all rectangles of the grid, each equally likely, with their sides moved to the
+nearest lattice lines. Let phi_i(R) be what one unit of number i adds to the answer of R: 1 for an endpoint in R, 1/2
+for a crossing of its border, else 0. The shadow minimises E[(sum of x_i phi_i(R) - met(R))^2] plus a ridge term that
+draws it towards the trip itself (half an endpoint at each end, weight 1 for each crossing), with endpoints that add up
+to 1. If phi_i is not 0, R meets the trip, so that E[phi_i met] = E[phi_i]; and E[phi_i phi_j] is a linear combination
+of products of two numbers, one for columns and one for rows, each a product of two counts of lines. This is a small
+linear system, and no rectangle has to be enumerated. Loops are removed first; a rectangle that meets only a loop of the
+trip then misses the trip.
 
-It is a function of one trip and of public numbers. Shadows of different trips do not depend on each other.
-Nor does the processor matter: the system is solved by operations that IEEE 754 rounds the same way everywhere
-(`dqam.runtime.simd`), and the machines of a mixed cluster agree in every bit.
+A shadow is a function of one trip and of public numbers; the shadows of different trips do not depend on each other.
+Nor does the processor matter: the system is solved with operations that IEEE 754 rounds the same way everywhere
+(`dqam.runtime.simd`), so that the machines of a mixed cluster agree in every bit.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ from dqam.geometry.walks import AnyWalks
 from dqam.runtime.simd import LANES, filled, inverse_root, least, load, store
 from dqam.runtime.threads import cores, each_span, spans
 
-SHADOW = 2**16  # of a number of a shadow, in fixed point
-LARGEST = 2**22  # in units; a shadow with a larger number, or with one that is none, is the trip itself
+SHADOW = 2**16  # units per 1, in fixed point
+LARGEST = 2**22  # in units; if a number of the shadow is larger or not finite, the trip itself is used instead
 RIDGE = 0.05  # relative to the square of each number
-SPAN = 2**16  # visits that are worth a thread
+SPAN = 2**16  # visits that justify another thread
 MOST_VISITS = 128  # of lattice cells; a longer trip is its own shadow
 
 
 class Shadows(NamedTuple):
     """The shadows of trips, in units of 1 / SHADOW.
 
-    offsets  int64[trips + 1]: where each trip begins; a trip that does not count has nothing
-    slots    int32: which number of the lattice: endpoints by cell, then vertical, then horizontal edges
-    values   int32: how much of it
+    offsets  int64[trips + 1]: where each trip begins; a trip that does not count has no numbers
+    slots    int32: the index of each number on the lattice: endpoints by cell, then vertical, then horizontal edges
+    values   int32: the number itself
     """
 
     offsets: Integers
@@ -52,7 +53,7 @@ class Shadows(NamedTuple):
     values: Integers32
 
 
-def cast(walks: AnyWalks, longest: Integers, lattice: Lattice) -> Shadows:
+def compute_shadows(walks: AnyWalks, longest: Integers, lattice: Lattice) -> Shadows:
     """The shadow of the longest piece of each trip."""
     cells, pieces = walks.cells, walks.pieces
     east, north = (np.repeat(np.arange(len(lines) - 1), np.diff(lines)) for lines in (lattice.east, lattice.north))
@@ -75,8 +76,11 @@ def cast(walks: AnyWalks, longest: Integers, lattice: Lattice) -> Shadows:
 
 
 @njit(nogil=True, cache=True)
-def _lay(cells, start, stop, place, walk, last):  # type: ignore[no-untyped-def]
-    """The lattice cells of a walk, loops cut out, into `walk`; how many. `last` is where each cell was laid last."""
+def _lattice_walk(cells, start, stop, place, walk, last):  # type: ignore[no-untyped-def]
+    """Write the lattice cells of a walk, without loops, to `walk`, and return their number.
+
+    `last` is the latest position of each cell in `walk`.
+    """
     visits = 0
     for visit in range(start, stop):
         cell = place[cells[visit]]
@@ -92,26 +96,29 @@ def _lay(cells, start, stop, place, walk, last):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _count(cells, pieces, longest, place, places):  # type: ignore[no-untyped-def]
-    """How many numbers each shadow has: one for each visit and each crossing."""
+    """The number of numbers in each shadow: one for each visit and each crossing."""
     walk, last = np.zeros(places, np.int32), np.zeros(places, np.int64)
     counts = np.zeros(len(longest), np.int64)
     for trip in range(len(longest)):
         piece = longest[trip]
         if piece >= 0:
-            counts[trip] = 2 * _lay(cells, pieces[piece], pieces[piece + 1], place, walk, last) - 1
+            counts[trip] = 2 * _lattice_walk(cells, pieces[piece], pieces[piece + 1], place, walk, last) - 1
     return counts
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _fill(cells, pieces, longest, place, rows, columns, east, north, offsets, slots, values):  # type: ignore[no-untyped-def]
-    """Trips with as many visits are solved together, one in each lane; the last one has all lanes that are left."""
+    """Write all shadows.
+
+    Trips with the same number of visits are solved together, one in each lane; the last one fills all remaining lanes.
+    """
     walk, last = np.zeros(rows * columns, np.int32), np.zeros(rows * columns, np.int64)
-    west, south = np.cumsum(east), np.cumsum(north)  # lines up to each
+    west, south = np.cumsum(east), np.cumsum(north)  # number of lines up to each column and row
     held = np.zeros((4, 2 * MOST_VISITS, LANES))
     room = np.zeros((2 * MOST_VISITS + 2) * 2 * MOST_VISITS * LANES)
     sizes = np.diff(offsets)
     order = np.argsort(sizes, kind="mergesort")
-    start = np.searchsorted(sizes[order], 1)  # those before have no shadow
+    start = np.searchsorted(sizes[order], 1)  # trips before have no shadow
     while start < len(order):
         size, stop = sizes[order[start]], start + 1
         while stop < len(order) and stop < start + LANES and sizes[order[stop]] == size:
@@ -119,27 +126,27 @@ def _fill(cells, pieces, longest, place, rows, columns, east, north, offsets, sl
         visits = (size + 1) // 2
         for lane in range(LANES):
             trip = order[min(start + lane, stop - 1)]
-            _lay(cells, pieces[longest[trip]], pieces[longest[trip] + 1], place, walk, last)
+            _lattice_walk(cells, pieces[longest[trip]], pieces[longest[trip] + 1], place, walk, last)
             shadow = slice(offsets[trip], offsets[trip + 1])
             _as_walked(walk, visits, rows, columns, slots[shadow], values[shadow])
             if visits <= MOST_VISITS:
-                _hold(walk, visits, columns, west, south, held[:, :, lane])
+                _count_lines(walk, visits, columns, west, south, held[:, :, lane])
         if 2 < visits <= MOST_VISITS:
             wide = 4 * ((size + 3) // 4)
             square = room[: (wide + 2) * wide * LANES].reshape(wide + 2, wide, LANES)
-            _expect(visits, held, square)
-            _draw(visits, square)
+            _expected_products(visits, held, square)
+            _complete_system(visits, square)
             _solve(square)
             for lane in range(stop - start):
                 trip = order[start + lane]
                 value = values[offsets[trip] : offsets[trip + 1]]
-                _settle(visits, square[wide, :, lane], square[wide + 1, :, lane], value)
+                _write_shadow(visits, square[wide, :, lane], square[wide + 1, :, lane], value)
         start = stop
 
 
 @njit(nogil=True, cache=True)
 def _as_walked(walk, visits, rows, columns, slot, value):  # type: ignore[no-untyped-def]
-    """The numbers of a walk as it is: half an endpoint at each end, and 1 for each crossing."""
+    """Write the numbers of the walk itself: half an endpoint at each end, and 1 for each crossing."""
     value[:visits] = 0
     value[0] += SHADOW // 2
     value[visits - 1] += SHADOW // 2
@@ -154,9 +161,13 @@ def _as_walked(walk, visits, rows, columns, slot, value):  # type: ignore[no-unt
 
 
 @njit(nogil=True, cache=True)
-def _hold(walk, visits, columns, west, south, held):  # type: ignore[no-untyped-def]
-    """How many lines leave a rectangle that holds each cell, and then each two cells in turn: for columns and for rows,
-    lines up to the first of the stretch, and lines from the last on. Their product are the rectangles."""
+def _count_lines(walk, visits, columns, west, south, held):  # type: ignore[no-untyped-def]
+    """Count the lines that can bound a rectangle around each cell, and then around each two consecutive cells.
+
+    Lines are those of the grid, moved to the nearest lattice lines. held[0] and held[1] count the lines west and east
+    of the cells, held[2] and held[3] those south and north. The product of all four is the number of rectangles that
+    contain the cells.
+    """
     before, below = walk[0] % columns, walk[0] // columns
     for k in range(visits):
         column, row = walk[k] % columns, walk[k] // columns
@@ -170,12 +181,13 @@ def _hold(walk, visits, columns, west, south, held):  # type: ignore[no-untyped-
 
 
 @njit(nogil=True, cache=True)
-def _expect(visits, held, square):  # type: ignore[no-untyped-def]
-    """E[phi_i phi_j] in the lower half of a square, up to a common factor.
+def _expected_products(visits, held, square):  # type: ignore[no-untyped-def]
+    """Write E[phi_i phi_j], up to a common factor, to the lower half of `square`.
 
-    To hold two stretches a rectangle has to keep to the smaller number of lines of each. An endpoint is that its cell
-    is held; a crossing is half that of each of its two cells, less that of both together. All numbers are multiples of
-    1/4 below 2^51, so that nothing is rounded.
+    A rectangle contains two sets of cells if it is bounded, on each side, by one of the lines that bound both, which is
+    the smaller of the two counts. phi of an endpoint is 1 if the rectangle contains its cell; phi of a crossing is half
+    the sum of this for its two cells, minus 1 if the rectangle contains both. All numbers are multiples of 1/4 below
+    2^51, so nothing is rounded.
     """
     numbers, half = 2 * visits - 1, filled(0.5)
     for i in range(numbers):
@@ -183,7 +195,7 @@ def _expect(visits, held, square):  # type: ignore[no-untyped-def]
         for j in range(i + 1):
             along = least(a, load(held, 0, j)) * least(b, load(held, 1, j))
             across = least(c, load(held, 2, j)) * least(d, load(held, 3, j))
-            if j < visits <= i:  # in the upper half, as the place below is for what becomes of it
+            if j < visits <= i:  # stored in the upper half, because the result goes to the lower half
                 store(square, j, i, along * across)
             else:
                 store(square, i, j, along * across)
@@ -199,9 +211,12 @@ def _expect(visits, held, square):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _draw(visits, square):  # type: ignore[no-untyped-def]
-    """What makes a linear system of it, for `_solve`: the ridge; E[phi_i], with its ridge, as the first right side; and
-    a second one that tells endpoints from crossings. Numbers there are none for are 0."""
+def _complete_system(visits, square):  # type: ignore[no-untyped-def]
+    """Complete the linear system for `_solve`: add the ridge and write the right-hand sides.
+
+    The first right-hand side is E[phi_i] plus its part of the ridge; the second is 1 for endpoints and 0 for crossings.
+    Unused rows and columns become those of the identity matrix.
+    """
     numbers, wide = 2 * visits - 1, square.shape[1]
     none, one, half, ridge = filled(0.0), filled(1.0), filled(0.5), filled(RIDGE)
     for k in range(numbers):
@@ -224,11 +239,13 @@ def _draw(visits, square):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _solve(square):  # type: ignore[no-untyped-def]
-    """Solve in place for right sides, the rows of float64[n + some, n, LANES] after the first n; 4 divides n.
+    """Solve a linear system in place; the right-hand sides are the rows of float64[n + some, n, LANES] after the first
+    n.
 
-    The lower half of the rest is positive definite, and becomes its Cholesky factor with the diagonal inverted. A right
-    side is a row like the others until it has to be solved backwards. Four columns are done at a time, so that their
-    rows stay in the cache, and two rows, so that what is loaded is used more than once.
+    n is a multiple of 4. The lower half of the first n rows holds a positive definite matrix, and becomes its Cholesky
+    factor with the diagonal inverted. A right-hand side is treated like the other rows until the backward substitution.
+    Four columns are processed at a time, so that their rows stay in the cache, and two rows at a time, so that loaded
+    numbers are used more than once.
     """
     rows, wide = square.shape[:2]
     for j in range(0, wide, 4):
@@ -258,7 +275,7 @@ def _four(square, i, j):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _divide(square, i, j, a, b, c, d):  # type: ignore[no-untyped-def]
-    """Four numbers of a row, less what comes of the columns before these four: what they are in the factor."""
+    """Write four numbers of a row of the factor, from which the columns before these four are already eliminated."""
     a = _set(square, i, j, a)
     b = _set(square, i, j + 1, b - a * load(square, j + 1, j))
     c = _set(square, i, j + 2, c - a * load(square, j + 2, j) - b * load(square, j + 2, j + 1))
@@ -268,15 +285,18 @@ def _divide(square, i, j, a, b, c, d):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _set(square, i, j, number):  # type: ignore[no-untyped-def]
-    """Divide by the diagonal, or invert it there; what is set above it does not matter."""
+    """Store a number divided by the diagonal, or the inverted diagonal; entries above it do not matter."""
     number = inverse_root(number) if i == j else number * load(square, j, j)
     store(square, i, j, number)
     return number
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _settle(visits, wanted, ends, value):  # type: ignore[no-untyped-def]
-    """The shadow: endpoints add up to 1 by some of the second solution. Where it is not sound, `value` stays."""
+def _write_shadow(visits, wanted, ends, value):  # type: ignore[no-untyped-def]
+    """Write the shadow: the first solution plus the multiple of the second with which endpoints add up to 1.
+
+    If a number is too large or not finite, `value` stays as it is.
+    """
     missing = (1.0 - wanted[:visits].sum()) / ends[:visits].sum()
     for k in range(len(value)):
         wanted[k] = np.rint((wanted[k] + ends[k] * missing) * SHADOW)

@@ -37,5 +37,5 @@ class TripCount(OnAnyGrid):
         return (TripsOnGrid(),)
 
     def value(self, *totals: Integers) -> Integers:
-        """The total as it is."""
+        """The total itself."""
         return totals[0]

@@ -1,4 +1,4 @@
-"""How unevenly trips lie within regions: the paper's cost of a partition."""
+"""Uniformity costs: how unevenly trips are distributed within each region; the paper's cost of a partition."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ from dqam.statistics.question import OnRectangles
 
 @dataclass(frozen=True, eq=False)
 class UniformityCosts(OnRectangles):
-    """How far each region's cell shares are from uniform: the paper's cost, for disjoint regions: int64[regions].
+    """How far the cell shares of each region are from uniform, for disjoint regions: int64[regions].
 
     For shares c_j of the p cells of a region with sum S the cost is sum over j of |c_j - floor(S / p)|.
 
     Sensitivity 2^31 (P - 1) / P, rounded up, where P is the size of the largest region. Let a trip add w_j >= 0 with
     sum W to a region of p cells, and let d = floor((S + W) / p) - floor(S / p); then d < W / p + 1. Each term changes
-    by at most |w_j - d|, and sum |w_j - d| <= max over how a given W may lie: the sum is convex in w, so it is largest
-    when all of W is in one cell, where it is |W - d| + (p - 1) d. If d <= W this is W + (p - 2) d
-    < W + (p - 2)(W / p + 1) = 2 W (p - 1) / p + p - 2; if d > W then W = 0 (d = 1 > W as integers), and nothing
-    changes. For p = 1 the cost is always 0. Summed over disjoint regions, with total mass at most MASS = 2^30 - 2^24
-    and at most 2^24 cells in all, a trip moves the vector by at most
-    2 MASS (P - 1) / P + sum (p - 2 where p >= 2) <= 2 (2^30 - 2^24)(P - 1) / P + 2^24 (P - 1) / P < 2^31 (P - 1) / P.
-    That is what 2^24 of the mass were left out for: rounding costs no privacy.
+    by at most |w_j - d|. For given W, the sum of |w_j - d| is convex in w, so it is largest when all of W is in one
+    cell, where it is |W - d| + (p - 1) d. If d <= W this is W + (p - 2) d < W + (p - 2)(W / p + 1) = 2 W (p - 1) / p +
+    p - 2; if d > W then W = 0 (d = 1 > W as integers), and nothing changes. For p = 1 the cost is always 0. Summed over
+    disjoint regions, with total mass at most MASS = 2^30 - 2^24 and at most 2^24 cells in all, a trip moves the vector
+    by at most 2 MASS (P - 1) / P + sum (p - 2 where p >= 2) <= 2 (2^30 - 2^24)(P - 1) / P + 2^24 (P - 1) / P < 2^31 (P
+    - 1) / P. This is why MASS is 2^24 below 2^30: so rounding costs no privacy.
 
     Bits: a cost is at most the sum of the shares and of the means, 2 S <= 2^32 MASS < 2^62.
     """
@@ -41,13 +40,13 @@ class UniformityCosts(OnRectangles):
 
     @property
     def sensitivity(self) -> int:
-        """2^31 (P - 1) / P, rounded up; 1 where every region is one cell and all costs are 0."""
+        """2^31 (P - 1) / P, rounded up; 1 if every region is one cell and all costs are 0."""
         west, south, east, north = self.rectangles.T
         largest = int(((east - west) * (north - south)).max())
         return max(1, -(-(2**31) * (largest - 1) // largest))
 
     def check(self, grid: Grid) -> None:
-        """The regions are on this grid and disjoint."""
+        """Check that the regions are on this grid and disjoint."""
         if coverage(self.rectangles, *grid.shape).max() > 1:
             raise InputError(f"Costs are of disjoint regions; some of these {len(self.rectangles)} overlap.")
 

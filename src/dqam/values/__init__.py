@@ -1,1 +1,1 @@
-"""Plain values that travel from mechanisms to whoever opens a release: the guarantee, and the uncertainty."""
+"""Plain values that mechanisms attach to a release: its privacy guarantee and the uncertainty of its answers."""

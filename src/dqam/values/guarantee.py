@@ -1,6 +1,6 @@
-"""What a release promises: for whom, with which epsilon, and what every part of that epsilon was spent on.
+"""The privacy guarantee of a release: the unit it protects, epsilon, and the questions that epsilon was spent on.
 
-These are plain values that anyone can read; nothing here touches trips.
+These are plain values that anyone may read; nothing in this module handles trips.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dqam.errors import InputError
 
 Number = int | float | str | Fraction
 
-MOST_OF_A_PERSON = 2**20  # trips; a sensitivity times this, and what PrivTree derives from it, still fits 64 bits
+MOST_OF_A_PERSON = 2**20  # trips; a sensitivity times this, and what PrivTree derives from it, still fits in 64 bits
 
 
 class Neighbours(Enum):
-    """When two data sets are neighbours, that is, what the guarantee is about."""
+    """When two data sets are neighbours, that is, which differences the guarantee hides."""
 
     ADD_OR_REMOVE_ONE_UNIT = "one is the other with all that one unit contributed removed"
 
@@ -59,15 +59,15 @@ class Unit:
 
 @dataclass(frozen=True)
 class PaidQuestion:
-    """One question that was asked of the data.
+    """One question that was asked about the data, and its cost.
 
     kind         "measure", "select" or "partition"
     name         the question in words
     sensitivity  the most that one unit (a trip, or a person) can change the answer
     epsilon      what was spent on it
-    scale        of the noise; of the widest where several were drawn
-    resolution   how many of the units of sensitivity and scale make one
-    delta        the chance, such as "10^-47", below which epsilon does not hold; empty if it always holds
+    scale        of the noise; the largest one if several were used
+    resolution   the number of units of `sensitivity` and `scale` in 1: both are fixed-point numbers
+    delta        a bound on the probability that epsilon does not hold, such as "10^-47"; empty if it always holds
     """
 
     kind: str
@@ -80,7 +80,7 @@ class PaidQuestion:
 
 
 def parse_epsilon(value: Number) -> Fraction:
-    """An epsilon above 0 as an exact fraction.
+    """Return an epsilon as an exact fraction; raise an `InputError` if it is not above 0.
 
     >>> parse_epsilon(0.1) * 10 == 1
     True
@@ -89,7 +89,7 @@ def parse_epsilon(value: Number) -> Fraction:
         if isinstance(value, float):
             epsilon = Fraction(repr(float(value)))
         elif isinstance(value, str) and (("/" not in value and not 0 < float(value) < math.inf) or "_" in value):
-            epsilon = Fraction(0)  # also what would take forever to write out, such as 1e-999999999
+            epsilon = Fraction(0)  # also for numbers that would take too long to expand, such as 1e-999999999
         elif isinstance(value, bool):
             epsilon = Fraction(0)
         else:
@@ -102,7 +102,7 @@ def parse_epsilon(value: Number) -> Fraction:
 
 
 def spell(epsilon: Fraction) -> str:
-    """An epsilon as a user would write it: exact, unless that takes very many digits.
+    """Return an epsilon as a user would write it: exact, unless that needs very many digits.
 
     >>> spell(Fraction(1, 10)), spell(Fraction(2)), spell(Fraction(2, 3)), spell(Fraction(1, 10**40) + 1)
     ('0.1', '2', '2/3', 'about 1')

@@ -1,7 +1,7 @@
-"""How far the answers of a release may be off: noise, resampled, and what the model cannot represent.
+"""The uncertainty of answers, and confidence intervals: resampled noise plus the error of the model.
 
-Where an answer is near 0 or near all trips, both come down to nothing: it cannot be off by more. How a mechanism comes
-to these numbers is told in `dqam.mechanisms.flux_uncertainty`.
+Both parts shrink to 0 for answers near 0 or near the number of trips, because such an answer cannot be far off.
+`dqam.mechanisms.flux_uncertainty` explains how flux computes these numbers.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
 
-LOW, HIGH = 0.08, 0.03  # within these shares of 0 and of all trips the model's error comes down
+LOW, HIGH = 0.08, 0.03  # within these fractions of 0 and of all trips, the model's error is reduced
 
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
-    """How far the answers of `histogram` may be off.
+    """The uncertainty of the answers of `histogram`.
 
-    model          the standard deviation of what the model cannot represent, in trips
+    model          the standard deviation of the model error (what a histogram cannot represent), in trips
     noise          the standard deviation of the number of trips
-    lattice        where the trips were measured; None where they were only counted, so that all answers vary with their
-                   number
-    displacements  float64[times, numbers of the lattice]: how far fresh noise of the same scale moved the numbers that
-                   the histogram was refined from
+    lattice        the lattice on which the trips were measured; None if they were only counted, so that the noise of
+                   every answer comes from that count
+    displacements  float64[times, numbers of the lattice]: how far fresh noise of the same scale moved the numbers on
+                   the lattice from which the histogram was refined
     """
 
     histogram: SpatialHistogram
@@ -55,14 +55,14 @@ class Uncertainty:
             moved, all_trips = (
                 self.lattice.answers_by(self._corners, some) for some in (rectangles, np.array([[0, 0, columns, rows]]))
             )
-            squares = np.square(moved - share * all_trips)  # apart from what the noise in the number of trips moves
-            noise += squares.cumsum(axis=0)[-1] / len(squares)  # in the same order for any number of rectangles
+            squares = np.square(moved - share * all_trips)  # without the noise in the number of trips
+            noise += squares.cumsum(axis=0)[-1] / len(squares)  # summed in the same order for any number of rectangles
         model = self.model * np.sqrt(np.minimum(1.0, np.minimum(share / LOW, (1 - share) / HIGH)))
         deviations: Floats = np.sqrt(noise + model**2)
         return deviations
 
     def intervals(self, rectangles: Integers, confidence: float = 0.9) -> tuple[Floats, Floats]:
-        """Lower and upper ends of the confidence intervals, between 0 and what the number of trips may be."""
+        """Lower and upper ends of the intervals, clipped to 0 and to the upper end for the number of trips."""
         if not 0 < confidence < 1:
             raise InputError(f"confidence must be between 0 and 1; got {confidence}.")
         wide = -NormalDist().inv_cdf((1 - confidence) / 2)

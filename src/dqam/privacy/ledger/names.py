@@ -1,4 +1,4 @@
-"""Names of data sets: no name that a reader would take for another gets a budget of its own."""
+"""Names of data sets: names that look alike are the same data set, so that none gets a second budget."""
 
 from __future__ import annotations
 
