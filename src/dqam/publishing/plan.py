@@ -82,7 +82,7 @@ class Plan:
         else:
             cells = (queries if isinstance(queries, Snapped) else snap(np.asarray(queries), grid)).cells
             if not len(cells):
-                raise InputError("queries must hold at least one rectangle; got none.")
+                raise InputError("queries must contain at least one rectangle; got none.")
             in_words = f"{len(cells):,} rectangles chosen by the publisher"
         silence = Gap.parse(gap) if isinstance(gap, str) else gap
         return cls(grid, parse_epsilon(epsilon), made, whose, cells, in_words, silence, title)

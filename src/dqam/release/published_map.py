@@ -106,7 +106,10 @@ class PublishedMap:
         if self.provenance.mechanism == "uniform" or (
             self.uncertainty is not None and self.uncertainty.lattice is None
         ):
-            return "Trips were only counted and are spread evenly: there were too few, for this epsilon, to see where."
+            return (
+                "The trips were only counted and are spread evenly: there were too few for this epsilon to show where "
+                "they went."
+            )
         return ""
 
 
@@ -119,5 +122,5 @@ def _sides(rectangles: Any) -> Floats:
     if not sides.size and sides.ndim == 1:
         return np.zeros((0, 4))
     if sides.ndim != 2 or sides.shape[1] != 4:
-        raise InputError("Rectangles are rows of four numbers: west, south, east, north.")
+        raise InputError("Rectangles must be rows of four numbers: west, south, east, north.")
     return sides
