@@ -223,4 +223,4 @@ def test_the_command_counts_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     too_little_is_charged(monkeypatch)
     broken = run("audit", "neighbours", "--pairs", "12")
     assert broken.returncode == 1
-    assert "can be told apart" in broken.stderr
+    assert "reveal a fault" in broken.stderr

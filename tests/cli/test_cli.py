@@ -63,7 +63,7 @@ def test_count_for_people_is_labelled_and_saved(trips: Path, tmp_path: Path) -> 
     done = run("count", trips, *BOUNDS, "-k", "2", *asked, "-o", output)
     assert done.returncode == 0, done.stderr
     assert "NOT PRIVATE" in done.stdout
-    assert "1 of 2 rectangles grown outward to whole cells" in done.stdout
+    assert "1 of 2 rectangles extended to whole cells" in done.stdout
     with output.open() as file:
         rows = list(csv.DictReader(file))
     assert [row["exact_count_not_private"] for row in rows] == ["1", "2"]
@@ -299,7 +299,7 @@ def test_nohup_is_heard(tmp_path: Path) -> None:
 
 
 def test_rectangles_are_asked_for_in_one_way(trips: Path) -> None:
-    assert "in one way" in run("count", trips, *BOUNDS).stderr
+    assert "in exactly one way" in run("count", trips, *BOUNDS).stderr
     assert run("count", trips, *BOUNDS, "--random", "2", "--rectangle", "0", "0", "1", "1").returncode == 2
 
 

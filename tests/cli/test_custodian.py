@@ -120,7 +120,7 @@ def test_a_plan_spends_nothing_and_writes_nothing(trips: Path, tmp_path: Path, l
     done = run("publish", trips, *BOUNDS, *how, "-o", tmp_path / "map.nc")
     assert done.returncode == 0, done.stderr
     assert "Nothing was spent" in done.stdout
-    assert "How many of the public rectangles do trips meet and miss" in " ".join(done.stdout.split())
+    assert "Number of trips and average answer" in " ".join(done.stdout.split())
     plan = json.loads(run("publish", trips, *BOUNDS, *how, "--json").stdout)
     assert sum(row["epsilon"] for row in plan["plans"][0]["budget"]) == pytest.approx(1)
     assert not ledger.exists()
@@ -142,13 +142,13 @@ def test_a_release_is_not_replaced_by_chance(trips: Path, tmp_path: Path, ledger
     ("more", "words"),
     [
         (["--epsilon", "0"], "such as 1 or 0.1; got 0."),
-        (["--epsilon", "11"], "publish anyway with sure=True (--sure)"),
+        (["--epsilon", "11"], "publish anyway with --sure"),
         (["--bounds", "-30.06", "-29.94", "44.96", "45.04"], "Did you mean -30.06 44.96 -29.94 45.04?"),
-        (["-o", "map.csv"], "ends with .nc"),
-        (["--epsilon", "x"], "above 0, such as 1 or 0.1; got 'x'"),
+        (["-o", "map.csv"], "end with .nc"),
+        (["--epsilon", "x"], "positive number, such as 1 or 0.1; got 'x'"),
         (["--mechanism", "magic"], "no mechanism 'magic'"),
         (["--mechanism", "dawa-printed"], "not private"),
-        (["--max-trips", "2"], "is for --unit person"),
+        (["--max-trips", "2"], "needs --unit person"),
         (["--queries", "nowhere.csv"], "cannot be read"),
         (["-o", "no/such/folder/map.nc"], "no folder"),
         (["--ledger", "mysql://host/x"], "SQLite or PostgreSQL"),
@@ -169,7 +169,7 @@ def test_bad_input_is_one_sentence_and_costs_nothing(
 
 
 def test_what_begins_is_said(trips: Path, tmp_path: Path, ledger: Path) -> None:
-    assert "is new. If there was another" in publish(trips, tmp_path / "one.nc", ledger, "--total", "3").stderr
+    assert "is new. If you had another" in publish(trips, tmp_path / "one.nc", ledger, "--total", "3").stderr
     assert "new" not in publish(trips, tmp_path / "two.nc", ledger, "--dataset", "CITY").stderr
     refused = publish(trips, tmp_path / "three.nc", ledger, "--dataset", "copy")
     assert (refused.returncode, "new data set" in refused.stderr) == (3, False)  # because nothing was recorded

@@ -22,7 +22,7 @@ def test_a_total_is_raised_only_if_the_custodian_is_sure(tmp_path: Path, monkeyp
     refused = run("ledger", "--ledger", where, "total", "TAXIS", "0.7")
     assert refused.returncode == 2
     assert " ".join(refused.stderr.split()) == (
-        "Error: Raising the total of taxis from 0.5 to 0.7 weakens the promise made to the people in the data; add "
+        "Error: Raising the total of taxis from 0.5 to 0.7 weakens the guarantee given to the people in the data; add "
         "--sure if that is what you want."
     )
     assert account(ledger, "taxis").total == Fraction(1, 2)
@@ -51,7 +51,7 @@ def test_what_ended_early_is_shown(tmp_path: Path) -> None:
     spend(ledger, "taxis", 1)
     shown = " ".join(run("ledger", "--ledger", where).stdout.split())
     assert "ended early: 0.05 of 1 spent" in shown
-    assert "never delivered: spent all the same" in shown
+    assert "not delivered; spent anyway" in shown
     assert "0.95 of 2" in shown
     (taxis,) = json.loads(run("ledger", "--ledger", where, "--json").stdout)["datasets"]
     assert [(one["epsilon"], one["settled"]) for one in taxis["publications"]] == [(1, 0.05), (1, None)]

@@ -76,8 +76,8 @@ def test_resolution_out_of_range(resolution: int) -> None:
         (((0, 0, 1, 1), "4", 4), "rows must be a whole number from 1 to 4096; got '4'"),
         (((0, 0, 1, 1), 4.0, 4), "rows must be a whole number from 1 to 4096; got 4.0"),
         (((0, 0, 1, 1), 4, None), "columns must be a whole number from 1 to 4096; got None"),
-        (((0, 0, 1, 1), 4, 4, None), "crs must be a text such as 'EPSG:4326'; got None"),
-        (((0, 0, 1, 1), 4, 4, 4326), "crs must be a text such as 'EPSG:4326'; got 4326"),
+        (((0, 0, 1, 1), 4, 4, None), "crs must be a string such as 'EPSG:4326'; got None"),
+        (((0, 0, 1, 1), 4, 4, 4326), "crs must be a string such as 'EPSG:4326'; got 4326"),
     ],
 )
 def test_parameters_of_a_wrong_kind_are_named(arguments: tuple[object, ...], says: str) -> None:

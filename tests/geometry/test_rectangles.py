@@ -70,7 +70,7 @@ def test_snapping_by_hand(asked: tuple[float, ...], cells: tuple[int, ...], grow
 
 def test_what_was_done_is_said() -> None:
     snapped = snap(np.array([[0.1, 0, 1, 1], [0, 0, 1, 1], [0, 0, 9, 1]]), GRID)
-    assert str(snapped) == "1 of 3 rectangles grown outward to whole cells, 1 cut at the bounds of the grid"
+    assert str(snapped) == "1 of 3 rectangles extended to whole cells, 1 clipped to the bounds of the grid"
 
 
 @pytest.mark.parametrize(
@@ -116,11 +116,11 @@ def test_geojson_is_in_degrees_whatever_the_grid(tmp_path: Path) -> None:
     [
         ("", "is empty"),
         ("west,south,east,north\n", "no rectangles"),
-        ("a,b\n1,2\n", "has the columns a, b; a file of rectangles has west, south, east, north"),
+        ("a,b\n1,2\n", "has the columns a, b; a file of rectangles must have west, south, east, north"),
         ("west,south,east,north\n0,0,x,1\n", "not a number"),
         ("west,south,east,north\n0,0,1\n", "not a CSV file of rectangles"),
         ("west,south,east,north\n0,0,1,1\n3,0,2,1\n", "areas: rectangle 2 .* upside down"),
-        ("west,west,south,east,north\n0,0,0,1,1\n", "has a column twice"),
+        ("west,west,south,east,north\n0,0,0,1,1\n", "has two columns with the same name"),
         ("west,south,east,north\n0,0,2013-01-01,1\n", "not a number"),
         ("{", "is not GeoJSON"),
         ('{"type": "FeatureCollection", "features": []}', "no rectangles"),

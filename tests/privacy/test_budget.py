@@ -19,7 +19,7 @@ def test_floats_are_read_as_written() -> None:
     "bad", [0, -1, -0.5, float("nan"), float("inf"), "much", None, "1/0", "1e999999999", "1e-999999999"]
 )
 def test_epsilon_is_a_number_above_0(bad: object) -> None:
-    with pytest.raises(InputError, match="above 0"):
+    with pytest.raises(InputError, match="positive number"):
         parse_epsilon(bad)  # type: ignore[arg-type]
 
 

@@ -67,7 +67,7 @@ def test_ids_are_needed() -> None:
     with pytest.raises(InputError, match=r"columns=\{'person': 'NAME'\}"):
         bound.sql("points", None, "tid")
     assert bound.sql("points", "uid", None) == "SELECT * FROM points"
-    with pytest.raises(InputError, match="all whole numbers, or all text"):
+    with pytest.raises(InputError, match="all whole numbers or all text"):
         bound.mask([1, "1"])
     assert bound.mask(pa.array(["a", None, " "]), None).tolist() == [True, False, False]
 

@@ -172,7 +172,7 @@ def test_noise_has_the_scale_of_the_unit() -> None:
 
 def test_persons_are_needed_for_a_unit_of_persons() -> None:
     for persons in (None, ["a"]):
-        with pytest.raises(InputError, match="whose they are"):
+        with pytest.raises(InputError, match="no person column"):
             Curator(walks(), Budget(1), SeededNoise(0), Unit.person(2), persons)
     nobody = Curator(walks(2), Budget(10**6), SeededNoise(0), Unit.person(2), pa.array(["a", None]))
     assert nobody.measure(TripCount(), nobody.budget) == [1]

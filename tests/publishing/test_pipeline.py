@@ -84,9 +84,9 @@ def test_what_is_not_paid_draws_no_noise(ledger: Ledger, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("how", "match"),
     [
-        ({"epsilon": 0}, "above 0"),
-        ({"epsilon": -1}, "above 0"),
-        ({"epsilon": "nan"}, "above 0"),
+        ({"epsilon": 0}, "positive number"),
+        ({"epsilon": -1}, "positive number"),
+        ({"epsilon": "nan"}, "positive number"),
         ({"mechanism": "magic"}, "no mechanism 'magic'"),
         ({"mechanism": "dqam-printed"}, "not private"),
         ({"mechanism": Flux}, "an object such as Flux"),
@@ -96,7 +96,7 @@ def test_what_is_not_paid_draws_no_noise(ledger: Ledger, monkeypatch: pytest.Mon
         ({"unit": "house"}, "'trip' or 'person'"),
         ({"unit": "person", "max_trips": 0}, "max_trips must be 1"),
         ({"max_trips": 3}, "exactly 1 for the unit 'trip'"),
-        ({"gap": "long"}, "gap is a number"),
+        ({"gap": "long"}, "gap must be a number"),
         ({"gap": 120}, "gap must be a text such as '120s'"),
         ({"queries": [(1, 2, 3)]}, "rows of four numbers"),
         ({"queries": "here"}, "rows of four numbers"),
@@ -106,12 +106,12 @@ def test_what_is_not_paid_draws_no_noise(ledger: Ledger, monkeypatch: pytest.Mon
         ({"grid": Grid(cities.BOUNDS, 4, 4, "+proj=longlat +datum=WGS84")}, "a code such as EPSG"),
         ({"queries": [(5, 5, 6, 6)]}, "does not meet"),
         ({"queries": np.zeros((0, 4))}, "at least one rectangle"),
-        ({"dataset": None}, "Give the data set a name"),
+        ({"dataset": None}, "Name the data set"),
         ({"epsilon": 11}, "99.9 % sure.*sure=True"),
         ({"grid": Grid.over((-30.06, -29.94, 44.96, 45.04), 4)}, "Did you mean -30.06 44.96 -29.94 45.04"),
         ({"trips": NO_TRIP_IDS}, "has no trip ids"),
         ({"gap": "2min", "trips": Trips(TRIPS.x, TRIPS.y, TRIPS.offsets)}, "needs points with times"),
-        ({"trips": Trips(TRIPS.x, TRIPS.y, TRIPS.offsets), "unit": "person"}, "whose they are"),
+        ({"trips": Trips(TRIPS.x, TRIPS.y, TRIPS.offsets), "unit": "person"}, "no person column"),
     ],
 )
 def test_what_fails_costs_nothing(ledger: Ledger, how: dict[str, Any], match: str) -> None:
@@ -216,7 +216,7 @@ def test_a_file_that_was_read_names_its_data_set(tmp_path: Path, ledger: Ledger)
         publish(trips, GRID, 1, ledger=ledger, total=2)
     (account,) = ledger.history()
     assert (account.name, len(account.publications)) == ("rides", 2)
-    with pytest.raises(InputError, match="a name"):
+    with pytest.raises(InputError, match="this name"):
         publish(pd.read_parquet(tmp_path / "rides.parquet"), GRID, 1, ledger=ledger)
 
 

@@ -268,7 +268,7 @@ def test_numbers_come_from_the_file_and_fit_the_grid(change: Callable[[h5py.File
     dqam.open(tmp_path / "map.nc")  # so far all is well
     put_in(tmp_path / "map.nc", lambda file: change(file, tmp_path))
     tracemalloc.start()
-    with pytest.raises(InputError, match="map.nc is not a sound release"):
+    with pytest.raises(InputError, match="map.nc is not a valid release"):
         dqam.open(tmp_path / "map.nc")
     assert tracemalloc.get_traced_memory()[1] < 2**26
     tracemalloc.stop()

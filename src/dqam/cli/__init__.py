@@ -52,13 +52,13 @@ def cli() -> None:
 
     \b
     Start here:
-      dqam demo                                a made-up city, published
-      dqam inspect trips.csv --bounds W S E N  what would be used of your own file
+      dqam demo                                generate a city and publish a map of it
+      dqam inspect trips.csv --bounds W S E N  check what dqam reads from your file
       dqam publish trips.csv --bounds W S E N --epsilon 1 --plan
       dqam publish trips.csv --bounds W S E N --epsilon 1 -o map.nc
       dqam query map.nc --area W S E N         distinct trips through a rectangle
-      dqam serve map.nc                        the same in the browser
-      dqam reproduce --quick -o results        the paper's experiments, done soundly
+      dqam serve map.nc                        the same map in the browser
+      dqam reproduce --quick -o results        the paper's experiments
     """
 
 

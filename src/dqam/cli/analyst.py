@@ -28,10 +28,10 @@ RELEASE = click.argument("release", metavar="RELEASE", type=PATH)
     nargs=4,
     multiple=True,
     metavar="W S E N",
-    help="A rectangle to ask for: west, south, east, north. Repeatable.",
+    help="Rectangle to query: west, south, east, north. Repeatable.",
 )
-@click.option("--rectangles", type=PATH, help="Many rectangles: a CSV file (west,south,east,north) or GeoJSON.")
-@click.option("--crs", help="CRS of --area; that of the map by default.")
+@click.option("--rectangles", type=PATH, help="File of rectangles: CSV (west,south,east,north) or GeoJSON.")
+@click.option("--crs", help="CRS of --area. Default: the CRS of the map.")
 @click.option("--confidence", type=float, default=0.9, show_default=True, help="Confidence level of the intervals.")
 @click.option("--output", "-o", type=PATH, help="Save the answers as CSV.")
 @OVERWRITE
@@ -46,9 +46,9 @@ def query(
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Ask a RELEASE for the number of distinct trips through rectangles, with confidence intervals.
+    """Query a RELEASE for the number of distinct trips through rectangles, with confidence intervals.
 
-    Sides that lie between grid lines move outward to the next one; the answers are for the grown rectangles.
+    A side between two grid lines moves outward to the next one; the answers are for the extended rectangles.
 
     \b
       dqam query porto.nc --area -8.62 41.14 -8.60 41.15
@@ -57,7 +57,9 @@ def query(
     import dqam
 
     if bool(areas) == (rectangles is not None):
-        raise InputError("Give rectangles in one way: --area W S E N, as often as you like, or --rectangles FILE.")
+        raise InputError(
+            "Give rectangles either with --area W S E N, which can be repeated, or with --rectangles FILE."
+        )
     if output is not None:
         writable(output, release, rectangles)
     refuse_to_replace(output, overwrite)
@@ -105,7 +107,10 @@ def query(
         sure = "no interval" if math.isnan(one.low) else f"{one.low:,.0f} to {one.high:,.0f}"
         table.add_row(*(f"{side:.6f}" for side in asked.bounds[i]), f"{one.value:,.0f}", sure)
     answers.print(table)
-    answers.print(f"The interval should hold the true number {confidence:.0%} of the time; for large areas less often.")
+    answers.print(
+        f"The intervals should contain the true number {confidence:.0%} of the time; for large rectangles they do so "
+        "less often."
+    )
     if opened.note:
         answers.print(opened.note, soft_wrap=True)
     if len(found) > SHOWN:
@@ -116,18 +121,20 @@ def query(
 
 @click.command()
 @RELEASE
-@click.option("--output", "-o", type=PATH, required=True, help="A .tif, .parquet or .csv file.")
+@click.option("--output", "-o", type=PATH, required=True, help="File to write: .tif, .parquet or .csv.")
 @click.option(
-    "--blocks", type=click.IntRange(1, 4096), help="About so many blocks of cells along the longer side, not all cells."
+    "--blocks",
+    type=click.IntRange(1, 4096),
+    help="Combine cells into about this many blocks along the longer side. Default: single cells.",
 )
 @OVERWRITE
 def export(release: Path, output: Path, blocks: int | None, overwrite: bool) -> None:
-    """Write the cells of a RELEASE for other tools: GeoTIFF, GeoParquet or CSV, with intervals.
+    """Export the cells of a RELEASE as GeoTIFF, GeoParquet or CSV, with confidence intervals.
 
-    Cells do not add up: a trip through two of them counts in both. For an area ask `dqam query`.
+    Do not add up cells: a trip through two of them counts in both. To count the trips in an area, use `dqam query`.
 
     \b
-      dqam export porto.nc -o porto.tif               cloud-optimised, bands: trips, low, high
+      dqam export porto.nc -o porto.tif               cloud-optimised, with the bands trips, low and high
       dqam export porto.nc -o porto.parquet --blocks 32
     """
     import dqam
@@ -141,10 +148,10 @@ def export(release: Path, output: Path, blocks: int | None, overwrite: bool) -> 
 
 @click.command()
 @RELEASE
-@click.option("--output", "-o", type=PATH, help="The page to write; by default the release's name with .html.")
+@click.option("--output", "-o", type=PATH, help="Page to write. Default: the name of the release with .html.")
 @OVERWRITE
 def report(release: Path, output: Path | None, overwrite: bool) -> None:
-    """Write one HTML page that explains a RELEASE: map, promise, budget, expected error, how to query.
+    """Write an HTML page that explains a RELEASE: map, privacy guarantee, budget, accuracy, how to query it.
 
     \b
       dqam report porto.nc -o porto.html
@@ -162,16 +169,29 @@ def report(release: Path, output: Path | None, overwrite: bool) -> None:
 
 @click.command()
 @click.argument("releases", metavar="RELEASE...", nargs=-1, required=True, type=PATH)
-@click.option("--host", default="127.0.0.1", show_default=True, help="0.0.0.0 makes it visible to the whole network.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 for any free port.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; 0.0.0.0 makes the page visible to the whole network.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Port to listen on; 0 for any free port.",
+)
 @click.option("--tiles", metavar="URL", help="Background map, such as https://tile.example.org/{z}/{x}/{y}.png")
-@click.option("--attribution", default="", help="Whom to credit for the background map.")
+@click.option("--attribution", default="", help="Credit for the background map.")
 def serve(releases: tuple[Path, ...], host: str, port: int, tiles: str | None, attribution: str) -> None:
-    """Show RELEASEs in the browser: draw a rectangle on the map, see the count. Needs no network.
+    """Show RELEASEs in the browser, where you can draw rectangles on the map and see their counts.
+
+    The page needs no internet access.
 
     \b
       dqam serve porto.nc
-      dqam serve march.nc april.nc        to compare
+      dqam serve march.nc april.nc        compare two releases
     """
     import dqam
 
@@ -181,6 +201,6 @@ def serve(releases: tuple[Path, ...], host: str, port: int, tiles: str | None, a
 
     def say(address: str) -> None:
         answers.print(address, markup=False)
-        words.print("Open it in a browser; Ctrl-C stops.")
+        words.print("Open this address in a browser. Press Ctrl-C to stop.")
 
     run([(path.stem, dqam.open(path)) for path in releases], host, port, tiles, attribution, say)

@@ -40,7 +40,8 @@ MADE_UP = (1_000, 10_000, 100_000)  # numbers of trips to plan for, if none is g
 LEDGER = click.option(
     "--ledger",
     metavar="FILE|URL",
-    help="Database of spent budgets: a file, or postgresql://... By default $DQAM_LEDGER, else your own.",
+    help="Ledger of spent budgets: a file, or postgresql://... Default: $DQAM_LEDGER, or else ledger.db in your user "
+    "folder for dqam.",
 )
 
 
@@ -52,8 +53,10 @@ LEDGER = click.option(
     required=True,
     help="Privacy budget epsilon of this publication; smaller is more private (1 is common).",
 )
-@click.option("--output", "-o", type=PATH, help="The release to write, a NetCDF file (.nc).")
-@click.option("--mechanism", default="flux", show_default=True, help="See `dqam mechanisms`.")
+@click.option("--output", "-o", type=PATH, help="Release to write: a NetCDF file (.nc).")
+@click.option(
+    "--mechanism", default="flux", show_default=True, help="Name of the mechanism; `dqam mechanisms` lists them."
+)
 @click.option(
     "--unit",
     type=click.Choice(["trip", "person"]),
@@ -62,21 +65,25 @@ LEDGER = click.option(
     help="Whose presence is hidden: one trip, or one person with all their trips.",
 )
 @click.option(
-    "--max-trips", type=click.IntRange(min=1), help="Trips that count of each person, chosen at random; 10 by default."
+    "--max-trips",
+    type=click.IntRange(min=1),
+    help="With --unit person: use at most this many trips of each person, chosen at random. Default: 10.",
 )
-@click.option("--queries", type=PATH, help="Rectangles that the map is tuned for, CSV or GeoJSON (public).")
+@click.option("--queries", type=PATH, help="File of rectangles that the map is tuned for: CSV or GeoJSON (public).")
 @click.option("--title", help="Title of the map (published).")
-@click.option("--dataset", help="Name under which all publications of these trips add up; by default the file's name.")
-@click.option("--total", help="Epsilon that may ever be spent on the data set; set at its first publication.")
+@click.option(
+    "--dataset", help="Name of the data set, under which all its publications add up. Default: the name of the file."
+)
+@click.option("--total", help="Total epsilon that may ever be spent on the data set. Set it at the first publication.")
 @LEDGER
 @click.option(
     "--plan",
     "only_plan",
     is_flag=True,
-    help="Show how the budget would be spent and the expected error; reads no trip and spends nothing.",
+    help="Show how the budget would be spent and the expected error. This reads no trips and spends nothing.",
 )
 @click.option(
-    "--expect", type=click.IntRange(1, 2**31), metavar="TRIPS", help="For --plan: roughly how many trips there are."
+    "--expect", type=click.IntRange(1, 2**31), metavar="TRIPS", help="For --plan: approximate number of trips."
 )
 @OVERWRITE
 @click.option(
@@ -86,7 +93,7 @@ LEDGER = click.option(
     show_default=True,
     help="Where trips are counted: in memory, on disk with DuckDB, or by Spark (FILE is then Parquet, or its URL).",
 )
-@click.option("--memory", default="4GiB", show_default=True, help="Roughly how much memory --engine duckdb may use.")
+@click.option("--memory", default="4GiB", show_default=True, help="Approximate memory limit for --engine duckdb.")
 @click.option(
     "--sure",
     is_flag=True,
@@ -116,7 +123,7 @@ def publish(
     sure: bool,
     as_json: bool,
 ) -> None:
-    """Publish a differentially private map of FILE that anyone can query; it is charged to the data set's budget.
+    """Publish a differentially private map of FILE that anyone can query, and charge it to the budget.
 
     \b
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --plan
@@ -124,9 +131,9 @@ def publish(
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --unit person --max-trips 10 -o porto.nc
       dqam publish points/ --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --engine duckdb --memory 2GiB -o porto.nc
 
-    The budget is recorded as spent before any noise is drawn, and stays spent whatever happens then. The first
-    publication of a data set spends its whole budget, unless --total leaves more for later. Bounds, queries, title and
-    all other options are public: never take them from the trips.
+    The epsilon is charged to the budget of the data set before any noise is drawn, and stays spent whatever happens
+    afterwards. The first publication of a data set spends its whole budget, unless --total leaves more for later.
+    Bounds, queries, title and all other options are public: never derive them from the trips.
     """
     from dqam.geometry.rectangle_files import read_rectangles
     from dqam.privacy.ledger import Charge, Ledger
@@ -147,9 +154,9 @@ def publish(
         _show_plan(plan, (expect,) if expect else MADE_UP, as_json)
         return
     if output is None:
-        raise InputError("Give the file to write, -o OUT.nc, or --plan to see what would be spent.")
+        raise InputError("Give the file to write with -o OUT.nc, or use --plan to see what would be spent.")
     if output.suffix != ".nc":
-        raise InputError(f"{output}: a release is a file that ends with .nc; `dqam export` makes others of it.")
+        raise InputError(f"{output} must end with .nc; `dqam export` converts a release to other formats.")
     refuse_to_replace(output, overwrite)
     _check_room(writable(output), 40 * grid.rows * grid.columns + 2**22)
     name, book = data_set_name(source) if dataset is None else dataset, Ledger.open(ledger)
@@ -198,7 +205,7 @@ def parse_size(text: str) -> int:
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", text, re.IGNORECASE)
     if found is None:
-        raise InputError(f"A size of memory is a number with its unit, such as 4GiB or 800MB; got {text!r}.")
+        raise InputError(f"--memory must be a number with a unit, such as 4GiB or 800MB; got {text!r}.")
     power = " KMGT".index(found[2].upper() or " ")
     return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
 
@@ -216,7 +223,7 @@ def _saved(release: Release, output: Path, overwrite: bool) -> Path:
 def _check_room(target: Path, size: int) -> None:
     """Raise an `InputError`, before anything is spent, if the disk is full."""
     if shutil.disk_usage(target.parent).free < size:
-        raise InputError(f"The disk has no room for {target.name} (up to {size / 1e6:,.0f} MB); make some first.")
+        raise InputError(f"The disk has no room for {target.name} (up to {size / 1e6:,.0f} MB); free some space first.")
 
 
 def _middle(grid: Grid) -> tuple[float, ...]:
@@ -268,7 +275,8 @@ def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
             errors.add_row(size, f"{row.answer:,.0f}", f"{row.off:,.0f}", f"{row.off / max(row.answer, 1):.0%}")
         answers.print(errors)
     answers.print(
-        "\nThese errors are for trips through a made-up city; yours may differ. Nothing was spent; no trip was read.",
+        "\nThese errors are for trips through a made-up city; yours may differ. Nothing was spent, and no trips "
+        "were read.",
         soft_wrap=True,
     )
 
@@ -278,11 +286,11 @@ def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
 @json_option
 @click.pass_context
 def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
-    """Show what was published of each data set, and what is left of its budget.
+    """Show what was published from each data set and how much of its budget is left.
 
     \b
       dqam ledger                              all data sets
-      dqam ledger total taxis 3                allow 3 in all; raising a total weakens the promise
+      dqam ledger total taxis 3                set the total to 3; raising it weakens the guarantee
       dqam ledger --ledger postgresql://user@host/database
     """
     from dqam.privacy.ledger import Ledger
@@ -327,7 +335,7 @@ def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
             table.add_column(header, justify="right" if header == "Epsilon" else "left")
         events = [(total.when, f"total set to {spell(total.epsilon)}", "") for total in account.totals]
         for one in account.publications:
-            state = "" if one.delivered else ", never delivered: spent all the same"
+            state = "" if one.delivered else ", not delivered; spent anyway"
             if one.settled is not None:
                 state = f", ended early: {spell(one.settled)} of {spell(one.epsilon)} spent"
             events.append((one.when, f"{one.mechanism} on {one.grid}{state}", spell(one.cost)))
@@ -343,13 +351,13 @@ def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
 @click.option("--sure", is_flag=True, help="Raise the total without asking for confirmation.")
 @click.pass_obj
 def total(book: Ledger, name: str, epsilon: str, sure: bool) -> None:
-    """Set the total epsilon of the data set NAME. The change stays on record; a higher total must be confirmed."""
+    """Set the total epsilon of the data set NAME. The ledger aggregates the change. A higher total must be confirmed."""
     (account,) = book.history(name)
     new = parse_epsilon(epsilon)
     if new > account.total and not sure:
         weaker = (
-            f"Raising the total of {account.name} from {spell(account.total)} to {spell(new)} weakens the promise made "
-            "to the people in the data"
+            f"Raising the total of {account.name} from {spell(account.total)} to {spell(new)} weakens the guarantee "
+            "given to the people in the data"
         )
         if not sys.stdin.isatty():
             raise InputError(f"{weaker}; add --sure if that is what you want.")
@@ -363,13 +371,19 @@ def total(book: Ledger, name: str, epsilon: str, sure: bool) -> None:
 @ledger.command()
 @click.argument("name")
 @click.argument("epsilon")
-@click.option("--unit", type=click.Choice(["trip", "person"]), default="trip", show_default=True)
+@click.option(
+    "--unit",
+    type=click.Choice(["trip", "person"]),
+    default="trip",
+    show_default=True,
+    help="Unit of the privacy guarantee.",
+)
 @click.pass_obj
 def register(book: Ledger, name: str, epsilon: str, unit: str) -> None:
-    """Give a new data set NAME a budget before anything is published of it.
+    """Register the data set NAME with a total of EPSILON before anything is published from it.
 
     \b
       dqam ledger register taxis 3 --unit person
     """
     book.register(name, epsilon, unit)
-    answers.print(f"{name}: {epsilon} may be spent, for one {unit}", markup=False)
+    answers.print(f"{name}: total epsilon {epsilon} for one {unit}", markup=False)

@@ -32,12 +32,12 @@ RUNS = 1_000  # of the demo in one folder; generated trips need no protection
     type=PATH,
     default=Path("dqam-demo"),
     show_default=True,
-    help="The folder to write to.",
+    help="Folder to write to.",
 )
-@click.option("--trips", "-n", type=click.IntRange(min=1), default=20_000, show_default=True, help="How many trips.")
-@seed_option("Another seed, other trips.")
+@click.option("--trips", "-n", type=click.IntRange(min=1), default=20_000, show_default=True, help="Number of trips.")
+@seed_option("Seed of the generated trips.")
 def demo(output: Path, trips: int, seed: int) -> None:
-    """Generate a city, publish a map of it at epsilon = 1, and hold its answers against the exact ones."""
+    """Generate a city, publish a map of it at epsilon = 1, and compare its answers with the exact counts."""
     from dqam import cities
     from dqam.geometry.counting import count_distinct
     from dqam.geometry.walks import walk
@@ -52,7 +52,7 @@ def demo(output: Path, trips: int, seed: int) -> None:
     output.mkdir(parents=True, exist_ok=True)
     book_file = output / "demo-ledger.db"
     if any(output.iterdir()) and not book_file.exists():
-        raise InputError(f"{output} has files that are not of a demo; give another folder for the demo to write to.")
+        raise InputError(f"{output} has files that no demo wrote; give another folder for the demo to write to.")
     file, saved, page, picture = (output / name for name in ("city.parquet", "city.nc", "report.html", "map.png"))
     grid = Grid.over(cities.BOUNDS, resolution=8)
     with progress_of(f"Generating {trips:,} trips") as show:
@@ -81,26 +81,28 @@ def demo(output: Path, trips: int, seed: int) -> None:
             f"Exact: {walks.on_grid:,} generated trips": by_cell,
             "Published: private, epsilon = 1": cells.value.reshape(grid.shape),
         }
-        note = "Exact counts are not private; these trips are generated. A release holds the right side only."
+        note = "Exact counts are not private; these trips are generated. A release contains only the right side."
         plotting.draw_maps(panels, grid, picture, note, "distinct trips through each cell")
     answers.print(plotting.sketch(cells.value.reshape(grid.shape), grid), markup=False)
     answers.print(f"[bold]{plain(release.provenance.promise)}[/]")
-    table = Table("Distinct trips through", "Exact", "Published", "Range (90%)", box=None, padding=(0, 2, 0, 0))
+    table = Table("Distinct trips through", "Exact", "Published", "Interval (90%)", box=None, padding=(0, 2, 0, 0))
     found = release.counts(places)
     for i, place in enumerate(PLACES):
         one = found[i]
         table.add_row(place, f"{exactly[i]:,}", f"{one.value:,.0f}", f"{one.low:,.0f} to {one.high:,.0f}")
     answers.print(table)
     answers.print(
-        f"16,000 random rectangles hold {exact.mean():,.0f} trips on average; the map is off by {off:,.0f} "
-        f"({off / max(exact.mean(), 1):.1%}).",
+        f"16,000 random rectangles contain {exact.mean():,.0f} trips on average; the map is off by {off:,.0f} on "
+        f"average ({off / max(exact.mean(), 1):.1%}).",
         soft_wrap=True,
     )
-    answers.print("Exact answers are not private; these trips are generated, so that they may be shown.")
+    answers.print("Exact answers are not private. They can be shown here because the trips are generated.")
     for label, path in (("picture", picture), ("report", page), ("release", saved), ("trips", file)):
         if path.exists():
             answers.print(f"{label:>8}: {path}", markup=False, soft_wrap=True)
     answers.print("Next, draw a rectangle in the browser:")
     answers.print(f"  {itself()} serve {saved}", markup=False, soft_wrap=True)
     if not drawn:
-        words.print("No picture was drawn: that needs matplotlib (pip install 'dqam[plot]').", markup=False)
+        words.print(
+            "No picture was drawn, because matplotlib is not installed: pip install 'dqam[plot]'.", markup=False
+        )

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 @SURE
 @json_option
 def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, sure: bool, as_json: bool) -> None:
-    """Show what would be used of FILE: trips, points, what is dropped and why, and where the visits are.
+    """Show what dqam reads from FILE (NOT PRIVATE): trips, points, rows that are dropped, and a map of the visits.
 
     \b
     FILE is recognised by its content: the Porto taxi CSV; point tables in CSV, Parquet or GeoParquet with
-    the columns of scikit-mobility, MovingPandas or trackintel; tables of LineStrings. Text may be gzipped.
+    the columns of scikit-mobility, MovingPandas or trackintel; tables of LineStrings. CSV may be gzipped.
 
     \b
       dqam inspect train.csv --bounds -8.68 41.11 -8.56 41.20 --resolution 8 --picture porto.png
@@ -68,7 +68,7 @@ def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, s
 
     histogram = SpatialHistogram.of(tallied(), grid)
     if picture:
-        title = f"Visits of cells, {seen['trips on the grid']:,} trips of {source.name}"
+        title = f"Visits to cells, {seen['trips on the grid']:,} trips of {source.name}"
         plotting.draw_maps({title: histogram.faces}, grid, picture, NOT_PRIVATE, "visits")
     if as_json:
         print_json(
@@ -97,10 +97,10 @@ def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, s
     if source.joined:
         table.add_row("joined", f"{source.joined:,} rows to others with the same trip id")
     table.add_row("pieces", f"{seen['pieces']:,} (one for each time a trip is on the grid)")
-    table.add_row("visits", f"{seen['visits']:,} ({seen['visits'] / max(1, seen['trips on the grid']):.1f} a trip)")
+    table.add_row("visits", f"{seen['visits']:,} ({seen['visits'] / max(1, seen['trips on the grid']):.1f} per trip)")
     answers.print(table)
     answers.print(plotting.sketch(histogram.faces, grid, min(64, answers.width)), markup=False)
-    answers.print("Visits of cells, darker where more (by the logarithm); north is up.")
+    answers.print("Visits to cells on a log scale; darker means more. North is up.")
     say_notes(source)
     if picture:
         words.print(f"Map saved as {picture}", markup=False)
@@ -108,13 +108,20 @@ def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, s
 
 @click.command()
 @reads_trips
-@click.option("--rectangles", type=PATH, help="CSV (west,south,east,north) or GeoJSON file.")
-@click.option("--rectangle", type=float, nargs=4, multiple=True, metavar="W S E N", help="One rectangle. Repeatable.")
+@click.option("--rectangles", type=PATH, help="File of rectangles: CSV (west,south,east,north) or GeoJSON.")
 @click.option(
-    "--random", "random_count", type=click.IntRange(1, 10_000_000), help="So many rectangles at random instead."
+    "--rectangle",
+    type=float,
+    nargs=4,
+    multiple=True,
+    metavar="W S E N",
+    help="Rectangle to count in: west, south, east, north. Repeatable.",
+)
+@click.option(
+    "--random", "random_count", type=click.IntRange(1, 10_000_000), help="Count in this many random rectangles instead."
 )
 @seed_option("Seed of the random rectangles.")
-@click.option("--output", "-o", type=PATH, help="Save rectangles and counts as CSV.")
+@click.option("--output", "-o", type=PATH, help="Save the rectangles and counts as CSV.")
 @OVERWRITE
 @SURE
 @json_option
@@ -131,9 +138,9 @@ def count(
     sure: bool,
     as_json: bool,
 ) -> None:
-    """Count the distinct trips of FILE in rectangles: exact, and NOT PRIVATE.
+    """Count the distinct trips of FILE in rectangles exactly (NOT PRIVATE).
 
-    Sides that lie between grid lines move outward to the next one; the counts are of the grown rectangles.
+    A side between two grid lines moves outward to the next one; the counts are for the extended rectangles.
 
     \b
       dqam count trips.parquet --bounds -8.68 41.11 -8.56 41.20 --rectangle -8.62 41.14 -8.60 41.15
@@ -143,9 +150,7 @@ def count(
     from dqam.geometry.walks import lay
 
     if (rectangles is not None) + bool(rectangle) + (random_count is not None) != 1:
-        raise InputError(
-            "Give the rectangles to count in one way: --rectangles FILE, --rectangle W S E N or --random N."
-        )
+        raise InputError("Give rectangles in exactly one way: --rectangles FILE, --rectangle W S E N or --random N.")
     if rectangles is not None:
         from dqam.geometry.rectangle_files import read_rectangles
 

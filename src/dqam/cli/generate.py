@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @click.group()
 def generate() -> None:
-    """Make trips: a made-up city, or trips on a road network.
+    """Generate trips through a made-up city or on a road network.
 
-    The file is Parquet, a row a point, with the columns uid, tid, datetime, lng, lat. The same seed gives the
-    same trips.
+    The output is a Parquet file with one row per point and the columns uid, tid, datetime, lng, lat. The same seed
+    gives the same trips.
 
     \b
       dqam generate city -n 20000 -o city.parquet
@@ -38,11 +38,11 @@ def generate_options(command: Command) -> Command:
             type=click.IntRange(min=1),
             default=20_000,
             show_default=True,
-            help="How many trips to make.",
+            help="Number of trips to generate.",
         ),
-        seed_option("Another seed, other trips."),
-        click.option("--overwrite", is_flag=True, help="Replace the file if there is one."),
-        click.option("--output", "-o", type=PATH, required=True, help="The Parquet file to write."),
+        seed_option("Seed of the generated trips."),
+        click.option("--overwrite", is_flag=True, help="Replace the file if it exists."),
+        click.option("--output", "-o", type=PATH, required=True, help="Parquet file to write."),
         json_option,
     )
 
@@ -68,7 +68,7 @@ def save_trips(
 @generate.command()
 @generate_options
 def city(trips: int, seed: int, output: Path, overwrite: bool, as_json: bool) -> None:
-    """Trips through a made-up city: streets, arterials, a river with bridges, several centres.
+    """Generate trips through a made-up city with streets, arterials, several centres and a river with bridges.
 
     \b
       dqam generate city -n 20000 -o city.parquet
@@ -86,17 +86,21 @@ def city(trips: int, seed: int, output: Path, overwrite: bool, as_json: bool) ->
     type=float,
     nargs=4,
     metavar="W S E N",
-    help="Where trips start and end; central Melbourne if not given.",
+    help="Area in which trips start and end. Default: central Melbourne.",
 )
 @click.option(
-    "--units", type=click.IntRange(min=1), default=20, show_default=True, help="Time units a trip is observed."
+    "--units",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="Number of time units for which a trip is observed.",
 )
 @click.option(
     "--interval",
     type=click.FloatRange(min=0, min_open=True),
     default=15.0,
     show_default=True,
-    help="Seconds in a time unit.",
+    help="Length of a time unit in seconds.",
 )
 @generate_options
 def network(
@@ -111,7 +115,7 @@ def network(
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Trips between uniform origins and destinations on a road network (MELB-CAR of the paper).
+    """Generate trips between uniform origins and destinations on a road network (MELB-CAR in the paper).
 
     \b
       dqam generate network --nodes nodes.csv.gz --links edges.csv.gz -n 100000 -o melb.parquet
@@ -126,10 +130,12 @@ def network(
 
 @generate.command()
 @click.option("--roads", type=PATH, required=True, help="Road segments: coordinates, highway.")
-@click.option("--sample", type=PATH, required=True, help="Trips whose origins and destinations to resample.")
+@click.option("--sample", type=PATH, required=True, help="Trips whose origins and destinations are resampled.")
 @generate_options
 def porto(roads: Path, sample: Path, trips: int, seed: int, output: Path, overwrite: bool, as_json: bool) -> None:
-    """Porto-like trips: origins and destinations of a sample, resampled and jittered, routed on Porto's roads.
+    """Generate Porto-like trips on Porto's roads.
+
+    Their origins and destinations are those of a sample, resampled and jittered.
 
     \b
       dqam generate porto --roads porto_roads.csv.gz --sample porto_sample.csv.gz -n 100000 -o porto.parquet

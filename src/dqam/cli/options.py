@@ -37,16 +37,18 @@ TRIPS_AND_GRID: tuple[Option, ...] = (
         nargs=4,
         required=True,
         metavar="W S E N",
-        help="West, south, east and north of the map. They are published: choose them, never take them from the data.",
+        help="West, south, east and north edges of the map. They are published: never derive them from the data.",
     ),
-    click.option("--resolution", "-k", type=int, default=8, show_default=True, help="2^k x 2^k cells, k from 1 to 12."),
+    click.option(
+        "--resolution", "-k", type=int, default=8, show_default=True, help="The map has 2^k x 2^k cells; k is 1 to 12."
+    ),
     click.option("--crs", default=DEGREES, show_default=True, help="CRS of the bounds, such as EPSG:28355."),
     click.option(
         "--column",
         "columns",
         multiple=True,
         metavar="ROLE=NAME",
-        help="The column for a role, if it is not recognised; person= for none. "
+        help="Column for a role, if it is not recognised; an empty name (person=) means none. Repeatable. "
         "Roles: trip, person, time, lon, lat, geometry, polyline.",
     ),
     click.option(
@@ -56,17 +58,17 @@ TRIPS_AND_GRID: tuple[Option, ...] = (
         "drops them, so that no row decides whether there is a release; other commands fail.",
     ),
     click.option("--source-crs", help="CRS of the coordinates in the file, if the file does not declare it."),
-    click.option("--swap-axes", is_flag=True, help="Exchange x and y (longitude and latitude) of the file."),
+    click.option("--swap-axes", is_flag=True, help="Exchange x and y (longitude and latitude) in the file."),
     click.option(
         "--max-gap",
         metavar="120s|500m",
-        help="Cut a trip at gaps between points longer than this (s, min, m or km).",
+        help="Split a trip at gaps between points that are longer than this (s, min, h, m or km).",
     ),
 )
 
 
-SURE = click.option("--sure", is_flag=True, help="Accept the bounds even if they look misordered.")
-OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace the output if there is one.")
+SURE = click.option("--sure", is_flag=True, help="Accept bounds that seem to be in the wrong order.")
+OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 
 
 def refuse_to_replace(output: Path | None, overwrite: bool) -> None:

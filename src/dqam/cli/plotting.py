@@ -79,7 +79,7 @@ def draw_maps(panels: Mapping[str, Numbers], grid: Grid, path: str | os.PathLike
         try:
             figure.savefig(temporary)
         except ValueError:
-            raise InputError(f"{path} has an ending that is not a picture's; use .png, .svg or .pdf.") from None
+            raise InputError(f"{path} is not a picture file; use a name that ends with .png, .svg or .pdf.") from None
 
 
 def _scale_bar(axes: Any, grid: Grid) -> None:

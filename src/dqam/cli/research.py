@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--only", multiple=True, metavar="FIGURE", help="Run only what this figure needs. Repeatable.")
 @click.option(
-    "--data", type=PATH, help="Folder with the Porto and Melbourne files (see below). Default: a made-up city."
+    "--data", type=PATH, help="Folder with the Porto and Melbourne files (see above). Default: a made-up city."
 )
 @click.option("--runs", type=click.IntRange(1, 1000), help="Runs for each point. Default: 5, or 3 with --quick.")
 @seed_option("Seed of the trips, queries and noise.")
@@ -89,13 +89,14 @@ def reproduce(
 @click.command("mechanisms")
 @json_option
 def show_mechanisms(as_json: bool) -> None:
-    """List the mechanisms that turn trips into a histogram, and what each of them uses.
+    """List the mechanisms that turn trips into a histogram, with their properties.
 
     \b
     Aware of data      it adapts to where the trips are
     Aware of queries   it adapts to where the queries are, or fits their average answer
-    Consistent         no edge of its histogram is above a face beside it, or all answers are monotone
-    Publishable        its privacy is proven; the forms as printed in the paper are not private, and
+    Consistent         no edge of its histogram exceeds a face beside it (optimal, greedy), or its answers
+                       never shrink when a rectangle grows (monotone)
+    Publishable        its privacy is proven; the forms as printed in the paper are not private and
                        exist only to reproduce its figures (dqam reproduce)
     """
     from dqam.mechanisms import MECHANISMS
@@ -273,7 +274,7 @@ def _audit_neighbours(pairs: int, seed: int, spark: bool, as_json: bool) -> None
     for what, pair in failed[:3]:
         words.print(plain(f"{what}\n{pair.smallest(what)}"), soft_wrap=True)
     if failed:
-        words.print(f"[bold red]Failed:[/] {len(failed):,} pairs can be told apart.", soft_wrap=True)
+        words.print(f"[bold red]Failed:[/] {len(failed):,} pairs reveal a fault.", soft_wrap=True)
         sys.exit(1)
 
 

@@ -67,7 +67,7 @@ class Disk:
             )
         if source.roles.keys() & {"lon", "geometry"} and "time" not in source.roles:
             raise InputError(
-                f"{source.name} has no time, by which DuckDB would order the points of a trip; name the column, "
+                f"{source.name} has no time column, which DuckDB needs to order the points of a trip; name it, "
                 "columns={'time': 'NAME'}, or use engine='local' if the rows are in order."
             )
         self.grid, self.unit = grid, bound.unit
@@ -216,6 +216,6 @@ class Disk:
             free = shutil.disk_usage(self._folder).free / 2**20
             raise InputError(
                 f"There was no room to sort {self._source.name} ({str(error).splitlines()[0][:120]}): "
-                f"{self._folder.parent} has {free:,.0f} MiB left, and some 50 bytes a point are needed; set TMPDIR to "
-                "a larger disk, or give more memory=..."
+                f"{self._folder.parent} has {free:,.0f} MiB left, and about 50 bytes per point are needed; set TMPDIR "
+                "to a larger disk, or give more memory=..."
             ) from None

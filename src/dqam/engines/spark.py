@@ -166,11 +166,9 @@ class Spark:
         """Raise an `InputError` if some trips were added up twice, or differ from those of the previous scan."""
         fingerprints = dict(zip(found.parts, found.fingerprints, strict=True))
         if len(fingerprints) < len(found.parts):
-            raise InputError("Spark has added up some trips twice; nothing of this is kept. Publish again.")
+            raise InputError("Spark counted some trips twice, so the result was discarded; publish again.")
         if self._seen is not None and self._seen != fingerprints:
-            raise InputError(
-                "The data frame is not what it was in the first scan; write it to files, and publish these."
-            )
+            raise InputError("The data frame has changed since the first scan; write it to files and publish those.")
         self._seen = fingerprints
 
     @contextmanager

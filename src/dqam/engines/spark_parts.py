@@ -33,7 +33,7 @@ def points_of(source: Source) -> tuple[DataFrame, int]:
     missing = {"time", "lon", "lat"} - roles.keys() or ({"trip"} if not roles.keys() & {"person", "trip"} else set())
     if missing:
         raise InputError(
-            f"{source.name}: Spark needs a point a row, with columns for its trip, time, lon and lat; there is none "
+            f"{source.name}: Spark needs one row per point, with columns for trip, time, lon and lat; there is none "
             f"for {', '.join(sorted(missing))}. Name it: columns={{'{min(missing)}': 'NAME'}}."
         )
     points = frame.select(*(frame[f"`{name.replace('`', '``')}`"].alias(role) for role, name in roles.items()))

@@ -30,18 +30,18 @@ def frame_of(path: str | os.PathLike[str]) -> DataFrame:
     if "://" not in str(path):
         table = open_path(Path(path))
         if not isinstance(table, ParquetTable):
-            raise InputError(f"{path}: Spark reads Parquet files, or takes a data frame of its own.")
+            raise InputError(f"{path} is not Parquet; give Parquet files or a Spark data frame to Spark.")
         paths = [f"file://{file.absolute()}" for file in table.paths]  # whatever Spark's default file system is
     for each in paths:
         if odd := set(each) & set("*?[]{}\\"):
-            raise InputError(f"{each}: Spark would take {min(odd)} in a name for a pattern; rename it.")
+            raise InputError(f"{each}: Spark would interpret {min(odd)} in the name as a pattern; rename it.")
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise InputError("Spark is not installed: pip install 'dqam[spark]'.") from None
     begins = SparkSession.getActiveSession() is None and not os.environ.get("SPARK_REMOTE")
     if begins and not (shutil.which("java") or os.environ.get("JAVA_HOME")):
-        raise InputError("Spark needs Java, 17 or later, and there is none; install it, or set JAVA_HOME.")
+        raise InputError("Spark needs Java 17 or later, which was not found; install it, or set JAVA_HOME.")
     before = os.umask(0o077)  # files of a session that starts here are readable by this user only
     try:
         with spark_errors(), stopping.delay_signals() if begins else nullcontext():  # no half-started session
@@ -78,5 +78,9 @@ def spark_errors() -> Iterator[None]:
                 raise before from None
         words = str(error).strip().splitlines() or [type(error).__name__]
         told = [line for line in words if re.match(r"\w*(Error|Exception): ", line)]  # errors of a Python worker
-        hint = "; its workers need dqam, and the Python of the driver (PYSPARK_PYTHON)" if "'dqam'" in str(told) else ""
-        raise InputError(f"Spark could not do this ({(told or words)[-1 if told else 0][:200]}){hint}.") from error
+        hint = (
+            "; its workers need dqam and the same Python as the driver (PYSPARK_PYTHON)"
+            if "'dqam'" in str(told)
+            else ""
+        )
+        raise InputError(f"Spark failed ({(told or words)[-1 if told else 0][:200]}){hint}.") from error

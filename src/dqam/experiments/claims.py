@@ -144,7 +144,7 @@ def claims(plan: ExperimentPlan, results: Results) -> list[Claim]:
             _times,
             "The paper solves a general linear program. It can be solved height by height: the faces to raise at each "
             "are a 2-core, which is found by peeling, and graded densities leave hardly anything to repair. If n · ε "
-            "is small, no rounds are played, or trips are spread evenly at once; the benchmark dqam_run measures runs "
+            "is small, no rounds are run, or trips are spread evenly at once; the benchmark dqam_run measures runs "
             "with rounds. The machines differ: compare orders of magnitude only.",
         ),
         (

@@ -59,7 +59,7 @@ def reproduce(
     parts = Parts(output / "parts")
     rows, others = parts.rows(set(keys.values()))
     if others:
-        say(f"{others:,} runs in {parts.folder} are of other code or data, and are not used.")
+        say(f"{others:,} runs in {parts.folder} are from other code or data and are not used.")
     wanted = {task for name in only or FIGURES for task in plan.tasks(name)}
     missing = [task for task in wanted if keys[task] not in rows]
     try:
@@ -97,7 +97,7 @@ def _claim_folder(output: Path, settings: Settings, data: Path | None) -> None:
             before = None
         if before != asked:
             raise InputError(
-                f"{output} holds results of other settings (see settings.json there); choose another folder, or use "
+                f"{output} contains results of other settings (see settings.json there); choose another folder, or use "
                 "the same settings, seed and data."
             )
         return

@@ -63,7 +63,7 @@ class Parts:
             try:
                 rows = [ResultRow.of(json.loads(line)) for line in path.read_text().splitlines()]
             except (ValueError, KeyError, TypeError):
-                raise InputError(f"{path} is damaged; remove it, and its runs are repeated.") from None
+                raise InputError(f"{path} is damaged; remove it, and its runs will be repeated.") from None
             found.update({row.key: row for row in rows if row.key in keys})
             others += sum(row.key not in keys for row in rows)
         return found, others

@@ -35,7 +35,7 @@ class Estimate(BaseModel):
     """An estimated number of distinct trips."""
 
     value: float = Field(
-        description="Estimated number of distinct trips; where the unit of privacy is a person, of the trips kept."
+        description="Estimated number of distinct trips; if the unit of privacy is a person, of the trips used."
     )
     low: float | None = Field(description="Lower end of the confidence interval; null if the mechanism gives none.")
     high: float | None = Field(description="Upper end of the confidence interval; null if the mechanism gives none.")

@@ -72,7 +72,7 @@ class Grid:
 
     def __post_init__(self) -> None:
         if not isinstance(self.crs, str):
-            raise InputError(f"crs must be a text such as 'EPSG:4326'; got {_brief(self.crs)}.")
+            raise InputError(f"crs must be a string such as 'EPSG:4326'; got {_brief(self.crs)}.")
         if (given := _numbers(self.bounds, 4)) is None:
             raise InputError(f"bounds must be four numbers (west, south, east, north); got {_brief(self.bounds)}.")
         west, south, east, north = bounds = given

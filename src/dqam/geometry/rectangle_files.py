@@ -26,7 +26,7 @@ def read_rectangles(path: str | Path, grid: Grid) -> Snapped:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path.") from None
     if not content.strip():
-        raise InputError(f"{path.name} is empty; it should hold rectangles as CSV or GeoJSON.")
+        raise InputError(f"{path.name} is empty; it must contain rectangles as CSV or GeoJSON.")
     if content.lstrip().startswith(b"{"):
         return snap(_geojson(content, path.name), grid, DEGREES, f"{path.name}: rectangle")
     return snap(_csv(content, path.name), grid, name=f"{path.name}: rectangle")
@@ -41,17 +41,18 @@ def _csv(content: bytes, name: str) -> Floats:
         ) from None
     found = {column.strip().lower(): column for column in table.column_names}
     if len(found) < len(table.column_names):
-        raise InputError(f"{name} has a column twice; its columns are {', '.join(table.column_names)}.")
+        raise InputError(f"{name} has two columns with the same name; its columns are {', '.join(table.column_names)}.")
     if not found.keys() >= set(HEADER):
         raise InputError(
-            f"{name} has the columns {', '.join(table.column_names)}; a file of rectangles has {', '.join(HEADER)}."
+            f"{name} has the columns {', '.join(table.column_names)}; a file of rectangles must have "
+            f"{', '.join(HEADER)}."
         )
     try:
         sides = [table[found[side]].cast(pa.float64()).to_numpy() for side in HEADER]
     except pa.ArrowException:
         raise InputError(f"{name} has a side that is not a number; repair it.") from None
     if not table.num_rows:
-        raise InputError(f"{name} has a header but no rectangles; add one in each line.")
+        raise InputError(f"{name} has a header but no rectangles; add one per line.")
     return np.stack(sides, axis=1)
 
 
@@ -63,7 +64,7 @@ def _geojson(content: bytes, name: str) -> Floats:
             f"{name} is not GeoJSON with a geometry in every feature; check it with a GIS, or give CSV."
         ) from None
     if not len(shapes):
-        raise InputError(f"{name} holds no rectangles; add a feature for each.")
+        raise InputError(f"{name} contains no rectangles; add a feature for each.")
     single = (shapely.get_type_id(shapes) == shapely.GeometryType.MULTIPOLYGON) & (
         shapely.get_num_geometries(shapes) == 1
     )

@@ -80,9 +80,9 @@ class Snapped:
 
     def __str__(self) -> str:
         """How many rectangles were grown and cut."""
-        words = [f"{np.count_nonzero(self.grown):,} of {len(self.cells):,} rectangles grown outward to whole cells"]
+        words = [f"{np.count_nonzero(self.grown):,} of {len(self.cells):,} rectangles extended to whole cells"]
         if self.cut.any():
-            words.append(f"{np.count_nonzero(self.cut):,} cut at the bounds of the grid")
+            words.append(f"{np.count_nonzero(self.cut):,} clipped to the bounds of the grid")
         return ", ".join(words)
 
 

@@ -62,7 +62,7 @@ class Gap:
         except ValueError:
             value = math.nan
         if match is None or math.isnan(value):
-            raise InputError(f"A gap is a number with a unit (120s, 5min, 1h, 500m, 2km); got {text!r}.")
+            raise InputError(f"A gap must be a number with a unit (120s, 5min, 1h, 500m, 2km); got {text!r}.")
         match match[2]:
             case "s":
                 return cls(seconds=value)

@@ -73,9 +73,9 @@ MECHANISMS: dict[str, MechanismInfo] = {
     "prish": _sound(Prish, consistent="greedy"),
     "dqam": _sound(Dqam, data_aware=True, consistent="optimal"),
     "laplace-printed": _printed("LM as printed: noise on every query"),
-    "mwem-printed": _printed("MWEM as printed: faces only, rounds chosen by hindsight"),
+    "mwem-printed": _printed("MWEM as printed: faces only, rounds chosen in hindsight"),
     "dawa-printed": _printed("DAWA as printed: faces only", data_aware=True),
-    "prish-printed": _printed("PriSH as printed: rounds chosen by hindsight", consistent="greedy"),
+    "prish-printed": _printed("PriSH as printed: rounds chosen in hindsight", consistent="greedy"),
     "dqam-printed": _printed("DQAM as printed", data_aware=True, consistent="optimal"),
 }
 
@@ -95,12 +95,12 @@ def make(mechanism: str | Mechanism) -> Mechanism:
         ]
         if lacking or isinstance(mechanism, type):
             raise InputError(
-                f"A mechanism is one of the names {names}, or an object such as Flux(side=24); got {mechanism!r:.60}."
+                f"mechanism must be one of {names}, or an object such as Flux(side=24); got {mechanism!r:.60}."
             )
         return mechanism
     if mechanism not in MECHANISMS:
         raise InputError(f"There is no mechanism {mechanism!r}; use one of {names}.")
     build = MECHANISMS[mechanism].make
     if build is None:
-        raise InputError(f"{mechanism} is not private: it only reproduces the paper, and nothing is published with it.")
+        raise InputError(f"{mechanism} is not private and exists only to reproduce the paper; use one of {names}.")
     return build()

@@ -51,7 +51,7 @@ class Dawa:
     """
 
     name: ClassVar[str] = "dawa"
-    about: ClassVar[str] = "groups of similar cells, counted as the queries need (DAWA)"
+    about: ClassVar[str] = "buckets of similar cells (DAWA)"
     monotone: ClassVar[bool] = False
 
     ratio: float = 0.25
@@ -61,7 +61,7 @@ class Dawa:
 
     def __post_init__(self) -> None:
         if not 0 < self.ratio < 1:
-            raise InputError(f"DAWA's ratio is between 0 and 1; got {self.ratio}.")
+            raise InputError(f"ratio must be between 0 and 1; got {self.ratio}.")
 
     def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
         """The size, and the cell shares from which buckets and counts are computed."""
@@ -71,7 +71,7 @@ class Dawa:
         """Spend all of `budget`; counts are tuned for `queries`."""
         cells = math.prod(curator.grid.shape)
         if cells > MOST_CELLS:
-            raise InputError(f"DAWA takes at most {MOST_CELLS:,} cells; got {cells:,}. Use a lower resolution.")
+            raise InputError(f"dawa supports at most {MOST_CELLS:,} cells; got {cells:,}. Use a lower resolution.")
         least = 120 + math.sqrt(cells) / 3 if self.least is None else self.least
         size = measure_size(curator, queries, budget, least, share=lambda _: LOOK)  # the rest is for buckets and counts
         even = spread_evenly(curator.grid, size)

@@ -133,9 +133,9 @@ class Dqam:
     def __post_init__(self) -> None:
         check_rounds(self.rounds, least=0)
         if self.depth is not None and self.depth < 0:
-            raise InputError(f"The depth of a quadtree is 0 or more; got {self.depth}.")
+            raise InputError(f"depth must be at least 0; got {self.depth}.")
         if not 0 < self.share < 1:
-            raise InputError(f"The share of the rounds is between 0 and 1; got {self.share}.")
+            raise InputError(f"share must be between 0 and 1; got {self.share}.")
 
     def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
         """The size, and the cell shares from which the tree and its masses are computed."""

@@ -76,7 +76,7 @@ class Mwem(ByRounds):
     """MWEM; below a signal (trips * epsilon) of `least`, trips are spread evenly."""
 
     name: ClassVar[str] = "mwem"
-    about: ClassVar[str] = "cells in the worst answered rectangle reweighted (MWEM)"
+    about: ClassVar[str] = "multiplicative weights on cells (MWEM)"
 
     def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> Synthesis:
         """Spend all of `budget`."""

@@ -33,7 +33,7 @@ class EmptyMapError(InputError):
 
     def __init__(self, curator: Curator) -> None:
         super().__init__(
-            "A private look at the number of trips found hardly anything on the map. The publication ended there: "
+            "A first, private measurement found hardly any trips on the map. The publication ended there: "
             f"epsilon {spell(curator.spent)} was spent, and nothing was published. Check bounds, axes and CRS against "
             "a public map and look at the data with `dqam inspect`, or publish anyway with sure=True."
         )

@@ -20,7 +20,7 @@ class Uniform:
     """Spread trips evenly; only their number and the average answer are measured."""
 
     name: ClassVar[str] = "uniform"
-    about: ClassVar[str] = "trips spread evenly: the floor"
+    about: ClassVar[str] = "trips spread evenly: the baseline"
     monotone: ClassVar[bool] = False
 
     def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:

@@ -47,7 +47,7 @@ class InMemory:
 
     def __init__(self, walks: AnyWalks, kept: Mask | None = None, unit: Unit | None = None) -> None:
         if unit is not None and unit.name == "person" and kept is None:
-            raise InputError("For the unit 'person', say which trips are kept.")
+            raise InputError("For the unit 'person', kept must say which trips count.")
         self.walks, self.kept, self.unit, self.grid = walks, kept, unit, walks.grid
         self.sketch: Sketch | None = None
         self._part = Part(walks, kept)

@@ -59,7 +59,7 @@ class Budget:
         """Split all that is left into named parts proportional to `shares`; this budget is then empty."""
         weights = {name: parse_epsilon(share) for name, share in shares.items()}
         if not weights:
-            raise InputError(f"{self.name}: a budget is split into at least one part.")
+            raise InputError(f"{self.name}: a budget must be split into at least one part.")
         left, total = self.left, sum(weights.values())
         if not left:
             raise BudgetError(f"{self.name} is spent; nothing is left to split.")

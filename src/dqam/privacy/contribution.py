@@ -95,7 +95,7 @@ def _base() -> duckdb.DuckDBPyConnection:
 def unknown_person() -> InputError:
     """The error for trips without person ids."""
     return InputError(
-        "The unit is a person, and the trips do not say whose they are; name the column that does, "
+        "unit='person' needs the person of every trip, and these trips have no person column; name it, "
         "columns={'person': 'NAME'}, or use unit='trip'."
     )
 
@@ -107,5 +107,5 @@ def _plain(ids: Ids, what: str) -> pa.Array | None:
     try:
         array = ids if isinstance(ids, pa.Array) else pa.array(ids)
     except (pa.ArrowException, OverflowError) as error:
-        raise InputError(f"Ids of a {what} are all whole numbers, or all text ({error}).") from None
+        raise InputError(f"The ids of a {what} must be all whole numbers or all text ({error}).") from None
     return ids_of(array, "The trips", what)

@@ -173,7 +173,7 @@ def carry_out(
 def begun(spent: Charge, ledger: Ledger) -> list[str]:
     """Notes for a new name or a new ledger, which may be a mistake that gives trips a second budget."""
     if spent.new_ledger:
-        return [f"The ledger {ledger.place} is new. If there was another before, stop and restore it."]
+        return [f"The ledger {ledger.place} is new. If you had another one before, stop and restore it."]
     if not spent.new_data_set or not spent.others:
         return []
     others = ", ".join(spent.others[:5]) + (", ..." if len(spent.others) > 5 else "")
@@ -204,7 +204,7 @@ def aggregates_of(
 ) -> Iterator[Aggregates]:
     """Aggregates over the trips that count, wherever they are stored; with a sketch of all trips if there is a key."""
     if bound.unit != plan.unit:
-        raise InputError(f"Contributions are bounded for the unit {bound.unit}, and the plan is for {plan.unit}.")
+        raise InputError(f"Contributions are bounded for the unit {bound.unit}, but the plan is for {plan.unit}.")
     if engine not in ENGINES:
         raise InputError(f"There is no engine {engine!r}; use one of {', '.join(ENGINES)}.")
     if not isinstance(memory, int):
@@ -212,14 +212,18 @@ def aggregates_of(
     source = source_of(trips, engine)
     if source.frame is not None:
         if engine == "duckdb":
-            raise InputError("A data frame of Spark is for Spark to count; write it to files for the engine 'duckdb'.")
+            raise InputError(
+                "A Spark data frame can be counted only by Spark; write it to files to use engine='duckdb'."
+            )
         from dqam.engines.spark import Spark
 
         with Spark(source, bound, plan.grid, plan.gap, progress=progress, sketch_key=sketch_key) as cluster:
             yield _after_first_scan(cluster, plan)
         return
     if engine == "spark":
-        raise InputError(f"{source.name}: Spark reads Parquet files, or takes a data frame of its own.")
+        raise InputError(
+            f"{source.name} is not a Spark data frame or Parquet files, which Spark needs; use another engine."
+        )
     if engine == "duckdb":
         with Disk(
             source, bound, plan.grid, plan.gap, memory, progress=progress, sketch_key=sketch_key
@@ -257,6 +261,6 @@ def data_set_name(trips: object) -> str:
             return name.partition(".")[0] or name
         trips = unquote(url.path)
     if not isinstance(trips, str | os.PathLike):
-        raise InputError("Give the data set a name, dataset='...': all that is published of it is added up under it.")
+        raise InputError("Name the data set, dataset='...': everything published from it adds up under this name.")
     name = Path(trips).resolve().name  # links resolved, so that a file has one name
     return name.partition(".")[0] or name

@@ -82,7 +82,7 @@ class Plan:
         else:
             cells = (queries if isinstance(queries, Snapped) else snap(queries, grid)).cells
             if not len(cells):
-                raise InputError("queries must hold at least one rectangle; got none.")
+                raise InputError("queries must contain at least one rectangle; got none.")
             in_words = f"{len(cells):,} rectangles chosen by the publisher"
         if not isinstance(gap, Gap | str | None):
             raise InputError(f"gap must be a text such as '120s' or '500m'; got {gap!r:.60}.")

@@ -30,7 +30,7 @@ def export(release: PublishedMap, path: str | os.PathLike[str], blocks: int | No
     name ends with."""
     write = FORMS.get(Path(path).suffix.lower())
     if write is None:
-        raise InputError(f"{Path(path).name}: an export ends with one of {', '.join(FORMS)}.")
+        raise InputError(f"{Path(path).name}: an export must end with one of {', '.join(FORMS)}.")
     with replacing(path) as temporary:
         write(release, temporary, blocks)
 

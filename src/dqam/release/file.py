@@ -71,7 +71,8 @@ def to_dataset(release: PublishedMap) -> xarray.Dataset:
         "summary": f"Distinct trips through any rectangle of {grid}. {provenance.promise}",
         "history": f"{provenance.created} dqam {provenance.versions.get('dqam', '')}, mechanism {provenance.mechanism}",
         "source": "trajectories, aggregated",
-        "comment": "The trips through a rectangle are its cells minus the inner edges between them; dqam.open answers.",
+        "comment": "The number of trips through a rectangle is the sum of its cells minus the edges between them; "
+        "dqam.open computes it.",
         "date_created": provenance.created,
         "id": provenance.id,
         "dqam": json.dumps(_facts(release), sort_keys=True),

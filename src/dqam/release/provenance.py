@@ -61,9 +61,9 @@ class Provenance:
         for entry in self.paid:
             spent += entry.epsilon
             if spent.denominator > FINEST:
-                raise InputError("The epsilons of its questions have too many digits to be added up.")
+                raise InputError("The epsilons of its questions have too many digits to be added.")
         if spent != self.epsilon:
-            raise InputError(f"The epsilons of its questions add up to {spent}, and the release says {self.epsilon}.")
+            raise InputError(f"The epsilons of its questions add up to {spent}, but the release says {self.epsilon}.")
 
     @property
     def promise(self) -> str:
@@ -82,16 +82,16 @@ class Provenance:
     @property
     def counted(self) -> str:
         """Which trips are counted, if not all; for readers of the numbers."""
-        return "" if self.unit.name == "trip" else f"of trips kept, at most {self.unit.max_trips} of each person"
+        return "" if self.unit.name == "trip" else f"from at most {self.unit.max_trips} trips of each person"
 
 
 def check_mechanism(name: str) -> None:
     """Check that the name of a mechanism is a plain word, and not a form "as printed", which is not private."""
     if not isinstance(name, str) or not MECHANISM.fullmatch(name) or name.endswith("-printed"):
-        raise InputError(f"{str(name)[:40]!r} cannot be the mechanism of a release; use a word such as 'flux'.")
+        raise InputError(f"{str(name)[:40]!r} cannot be the mechanism of a release; use a name such as 'flux'.")
 
 
 def check_crs(crs: str) -> None:
     """Allow only authority codes in a release, because other notations of a CRS can refer to files of the reader."""
     if not isinstance(crs, str) or not CODE.fullmatch(crs):
-        raise InputError(f"The CRS of a release is a code such as EPSG:28355; got {str(crs)[:60]!r}.")
+        raise InputError(f"The CRS of a release must be a code such as EPSG:28355; got {str(crs)[:60]!r}.")

@@ -106,5 +106,8 @@ class PublishedMap:
         if self.provenance.mechanism == "uniform" or (
             self.uncertainty is not None and self.uncertainty.lattice is None
         ):
-            return "Trips were only counted and are spread evenly: there were too few, for this epsilon, to see where."
+            return (
+                "The trips were only counted and are spread evenly: there were too few for this epsilon to show where "
+                "they went."
+            )
         return ""

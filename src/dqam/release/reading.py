@@ -55,7 +55,7 @@ def open_release(path: str | os.PathLike[str]) -> Release:
         with h5py.File(BytesIO(body), "r") as file:
             return _restored(_facts(file), file)
     except InputError as error:
-        raise InputError(f"{path.name} is not a sound release: {error}") from None
+        raise InputError(f"{path.name} is not a valid release: {error}") from None
     except Exception as error:  # of any kind, because the libraries may raise anything on a damaged file
         raise InputError(f"{path.name} is not a release that dqam can read ({type(error).__name__}).") from None
 
@@ -73,7 +73,7 @@ def _unsealed(path: Path) -> bytes:
         raise InputError(f"{path} cannot be read ({error.strerror}); check the path.") from None
     body, seal = content[:-SEAL_SIZE], content[-SEAL_SIZE:]
     if not seal.startswith(SEAL):
-        raise InputError(f"{path.name} is not a release of dqam, or was cut or saved by another program.")
+        raise InputError(f"{path.name} is not a release of dqam, or it was truncated or saved by another program.")
     if seal != SEAL + hashlib.sha256(body).hexdigest().encode() + b"\n":
         raise InputError(f"{path.name} was changed after it was published; get it again from its publisher.")
     return body
@@ -91,7 +91,7 @@ def _facts(file: h5py.File) -> dict[str, Any]:
         )
     if facts.keys() != KEYS:
         odd = ", ".join(repr(key)[:40] for key in sorted(facts.keys() ^ KEYS)[:5])
-        raise InputError(f"it lacks, or should not have, {odd}.")
+        raise InputError(f"these entries are missing or unexpected: {odd}.")
     for names, kind in ((TEXTS, str), (FLAGS, bool)):
         for name in names:
             if type(facts[name]) is not kind:
@@ -102,15 +102,17 @@ def _facts(file: h5py.File) -> dict[str, Any]:
 def _numbers(file: h5py.File, name: str, shape: tuple[int, ...], kind: str = "f8") -> Numbers:
     """The array of this name, if it is stored in this file and has this shape."""
     if not isinstance(file.get(name, getlink=True), h5py.HardLink) or not isinstance(file[name], h5py.Dataset):
-        raise InputError(f"it has no {name}.")
+        raise InputError(f"it has no variable {name!r}.")
     found = file[name]
     if found.external or found.is_virtual:
-        raise InputError(f"its {name} are in another file.")
+        raise InputError(f"its variable {name!r} is in another file.")
     if found.dtype != np.dtype(kind) or found.shape != shape:
-        raise InputError(f"its {name} are {found.dtype} of shape {found.shape}, where {kind} of {shape} would fit.")
+        raise InputError(
+            f"its variable {name!r} is {found.dtype} of shape {found.shape}, where {kind} of {shape} was expected."
+        )
     values: Numbers = found[()]
     if not (np.abs(values) < LARGEST).all():
-        raise InputError(f"its {name} are not all numbers, or too large.")
+        raise InputError(f"its variable {name!r} has values that are not numbers or are too large.")
     return values
 
 
@@ -123,9 +125,9 @@ def _restored(facts: dict[str, Any], file: h5py.File) -> Release:
     shapes = {"trips": (rows, columns), "vertical": (rows, columns - 1), "horizontal": (rows - 1, columns)}
     histogram = SpatialHistogram(grid, *(_numbers(file, name, shape) for name, shape in shapes.items()))
     if facts["monotone"] and not histogram.is_monotone():
-        raise InputError("its answers do not grow with the rectangle, as those of its mechanism do.")
+        raise InputError("its answers can shrink when a rectangle grows, and those of its mechanism never do.")
     if not isinstance(facts["paid"], list) or not 0 < len(facts["paid"]) <= MOST_ENTRIES:
-        raise InputError(f"its list of paid questions is not a list of 1 to {MOST_ENTRIES:,} questions.")
+        raise InputError(f"its paid questions are not a list of 1 to {MOST_ENTRIES:,} entries.")
     provenance = Provenance(
         **{key: facts[key] for key in (*TEXTS, *FLAGS)},
         parameters=dict(facts["parameters"]),
@@ -142,17 +144,17 @@ def _entry(entry: dict[str, Any]) -> PaidQuestion:
     """One paid question."""
     sensitivity, resolution = entry["sensitivity"], entry["resolution"]
     if any(type(number) is not int or not 0 < number < 2**63 for number in (sensitivity, resolution)):
-        raise InputError("a paid question has no whole sensitivity, or resolution, above 0.")
+        raise InputError("the sensitivity or resolution of a paid question is not a positive whole number.")
     epsilon, scale, delta = _fraction(entry["epsilon"]), _fraction(entry["scale"]), entry["delta"]
     if not DELTA.fullmatch(delta):
-        raise InputError(f"{str(delta)[:40]!r} is not a chance such as 10^-47.")
+        raise InputError(f"{str(delta)[:40]!r} is not a probability such as 10^-47.")
     return PaidQuestion(str(entry["kind"]), str(entry["name"]), sensitivity, epsilon, scale, resolution, delta)
 
 
 def _fraction(text: str) -> Fraction:
     """A positive number in the notation that is saved; others are refused, because some take forever to parse."""
     if not FRACTION.fullmatch(text) or not 0 < (value := Fraction(text)) < 10**100:
-        raise InputError(f"{text[:40]!r} is not a fraction above 0.")
+        raise InputError(f"{text[:40]!r} is not a positive fraction.")
     return value
 
 
@@ -162,7 +164,7 @@ def _uncertainty(numbers: dict[str, float] | None, histogram: SpatialHistogram, 
         return None
     model, noise = float(numbers["model"]), float(numbers["noise"])
     if not (0 <= model < LARGEST and 0 <= noise < LARGEST):
-        raise InputError(f"its errors are {model} and {noise}.")
+        raise InputError(f"its errors, {model} and {noise}, are out of range.")
     if "displacements" not in file:
         return Uncertainty(histogram, model, noise)
     lines = []

@@ -15,7 +15,7 @@ def writable(path: str | os.PathLike[str], *inputs: str | os.PathLike[str] | Non
     """Return `path` with links resolved; raise an `InputError` if it cannot be written or is one of `inputs`."""
     target = Path(path).resolve()
     if not target.parent.is_dir():
-        raise InputError(f"There is no folder {target.parent} to write {target.name} to; make it first.")
+        raise InputError(f"There is no folder {target.parent} to write {target.name} to; create it first.")
     if target.is_dir():
         raise InputError(f"{path} is a folder; give the name of a file to write.")
     if target.exists() and not target.is_file():

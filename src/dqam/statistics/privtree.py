@@ -76,7 +76,7 @@ class PrivTree:
                 f"got {self.threshold}."
             )
         if self.max_depth is not None and self.max_depth < 0:
-            raise InputError(f"The depth of a tree is 0 or more; got {self.max_depth}.")
+            raise InputError(f"max_depth must be at least 0; got {self.max_depth}.")
 
     def check(self, grid: Grid) -> None:
         """Nothing to check: any grid is allowed."""

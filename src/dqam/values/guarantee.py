@@ -39,7 +39,7 @@ class Unit:
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_trips", operator.index(self.max_trips))
         if self.name not in ("trip", "person"):
-            raise InputError(f"The unit is 'trip' or 'person'; got {self.name!r}.")
+            raise InputError(f"unit must be 'trip' or 'person'; got {self.name!r}.")
         if not 1 <= self.max_trips <= (1 if self.name == "trip" else MOST_OF_A_PERSON):
             raise InputError(
                 f"max_trips must be 1 to {MOST_OF_A_PERSON:,} for the unit 'person' and exactly 1 for the unit 'trip'; "
@@ -95,9 +95,9 @@ def parse_epsilon(value: Number) -> Fraction:
         else:
             epsilon = Fraction(int(value)) if isinstance(value, Integral) else Fraction(value)
     except (ValueError, TypeError, ZeroDivisionError, OverflowError):
-        raise InputError(f"Epsilon is a number above 0, such as 1 or 0.1; got {value!r}.") from None
+        raise InputError(f"Epsilon must be a positive number, such as 1 or 0.1; got {value!r}.") from None
     if epsilon <= 0:
-        raise InputError(f"Epsilon is a number above 0, such as 1 or 0.1; got {value}.")
+        raise InputError(f"Epsilon must be a positive number, such as 1 or 0.1; got {value}.")
     return epsilon
 
 

@@ -17,7 +17,7 @@ def test_refusals(ledger: Ledger) -> None:
         spend(ledger, "my town", 0.7)
     assert str(refused.value) == (
         "my town: epsilon 0.7 was requested and 2/3 of 1 is left; ask for less, or raise the total with "
-        "`Ledger.set_total('my town', EPSILON)`, which weakens the promise made to the people in the data."
+        "`Ledger.set_total('my town', EPSILON)`, which weakens the guarantee given to the people in the data."
     )
     with pytest.raises(InputError, match=r"but total=2 was given; .*`Ledger.set_total\('my town', 2\)`"):
         spend(ledger, "my town", 0.1, 2)
@@ -29,7 +29,7 @@ def test_refusals(ledger: Ledger) -> None:
         with pytest.raises(InputError, match="faro is not in the ledger"):
             unknown()
     for bad in (0, -1, "much", float("nan")):
-        with pytest.raises(InputError, match="above 0"):
+        with pytest.raises(InputError, match="positive number"):
             spend(ledger, "my town", bad)
     for long in ("1e-200", "1e200", Fraction(1, 3**300)):
         with pytest.raises(InputError, match="100 digits"):

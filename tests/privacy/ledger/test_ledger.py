@@ -120,8 +120,8 @@ def test_what_cannot_be_settled(ledger: Ledger) -> None:
     for id, used, words in (
         (saved.id, "0.5", "was delivered, so all of its epsilon 1 is spent"),
         (spent.id, "1.5", "was charged epsilon 1 and cannot have used 1.5"),
-        (spent.id, "0", "above 0"),
-        (spent.id, "-1", "above 0"),
+        (spent.id, "0", "positive number"),
+        (spent.id, "-1", "positive number"),
         ("nothing", "0.5", "has no publication 'nothing'"),
     ):
         with pytest.raises(InputError, match=words):

@@ -615,7 +615,7 @@ async function changeTyped() {
 
 /* What the numbers count, for readers of the CSV. */
 function counted(release) {
-  const kept = release.unit.name === "trip" ? "all trips" : `trips kept, at most ${release.unit.max_trips} per person`;
+  const kept = release.unit.name === "trip" ? "all trips" : `at most ${release.unit.max_trips} trips per person`;
   return release.private ? kept : `NOT PRIVATE: ${kept}`;
 }
 
@@ -655,7 +655,7 @@ function showRelease() {
   $("promise").textContent = release.promise.replace(" = ", "\u00a0=\u00a0");
   $("promise").className = release.private ? "promise" : "promise broken";
   const { value, low, high } = release.trips;
-  $("all-trips").textContent = `${whole(value)} ${release.unit.name === "trip" ? "trips in total" : `trips kept, at most ${release.unit.max_trips} per person`}${low === null ? "" : ` (${whole(low)} to ${whole(high)})`}.`;
+  $("all-trips").textContent = `${whole(value)} ${release.unit.name === "trip" ? "trips in total" : `trips in total, from at most ${release.unit.max_trips} trips per person`}${low === null ? "" : ` (${whole(low)} to ${whole(high)})`}.`;
   const open = seen.filter((one) => !one.private);
   $("banner").hidden = open.length === 0;
   $("banner").textContent = open.length ? `NOT PRIVATE: ${open.map((one) => one.name).join(" and ")} ${open.length > 1 ? "were" : "was"} made for tests and experiments. Do not publish ${open.length > 1 ? "them" : "it"}.` : "";

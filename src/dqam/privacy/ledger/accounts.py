@@ -137,8 +137,8 @@ def check_request(
         way_out = "ask for less, or raise" if account.left else "all of it is spent: raise"
         raise BudgetError(
             f"{shown}: epsilon {spell(epsilon)} was requested and {spell(account.left)} of {spell(account.total)} is "
-            f"left; {way_out} the total with `{how_to_set_total(account.name)}`, which weakens the promise made to the "
-            "people in the data."
+            f"left; {way_out} the total with `{how_to_set_total(account.name)}`, which weakens the guarantee given to "
+            "the people in the data."
         )
     return account.total, account.left
 
