@@ -351,7 +351,7 @@ def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
 @click.option("--sure", is_flag=True, help="Raise the total without asking for confirmation.")
 @click.pass_obj
 def total(book: Ledger, name: str, epsilon: str, sure: bool) -> None:
-    """Set the total epsilon of the data set NAME. The ledger aggregates the change. A higher total must be confirmed."""
+    """Set the total epsilon of the data set NAME. The ledger records the change. A higher total must be confirmed."""
     (account,) = book.history(name)
     new = parse_epsilon(epsilon)
     if new > account.total and not sure:
