@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dqam.consistency.cone import bordered, repair
-from dqam.consistency.least_squares import LeastSquares
+from dqam.consistency.least_squares import LatticeSums, LeastSquares, RectangleAnswers
 from dqam.consistency.solver import solve
 from dqam.errors import InputError
 from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.lattice import Lattice, Parts, flat
 from dqam.geometry.regions import coverage
 
 
@@ -58,6 +59,20 @@ class AnswerTargets:
 
 
 @dataclass(frozen=True, eq=False)
+class SumTargets:
+    """What the numbers of a lattice should be: endpoints added up over its cells, and edges along its lines.
+
+    lattice  of the grid of the histogram
+    parts    endpoints, vertical and horizontal edges of the lattice
+    """
+
+    lattice: Lattice
+    parts: Parts
+    endpoint_weight: float = 1.0
+    edge_weight: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
 class FittedHistogram:
     """The consistent histogram found, and how close it is to the optimum.
 
@@ -85,8 +100,9 @@ def fit_histogram(
     grid: Grid,
     total: float,
     cells: CellTargets,
-    answers: AnswerTargets | None = None,
+    also: AnswerTargets | SumTargets | None = None,
     *,
+    start: Parts | None = None,
     tolerance: float = 1e-3,
     most_steps: int = 20_000,
 ) -> FittedHistogram:
@@ -94,19 +110,20 @@ def fit_histogram(
 
     The fit has converged when its squares exceed the minimum by at most the share `tolerance`, and endpoints need to be
     raised by at most this share of the total. Its distance to the optimum is then at most sqrt(tolerance) times its
-    distance to what was measured.
+    distance to what was measured. It begins at `start`, or at what was measured.
     """
     if not (np.isfinite(total) and total >= 0):
         raise InputError(f"total must be a finite number of at least 0; got {total}.")
-    problem = _problem(grid, float(total), cells, answers)
-    solution = solve(problem, tolerance, most_steps)
+    problem = _problem(grid, float(total), cells, also)
+    first = None if start is None else (start[0].copy(), bordered(start[1], 1), bordered(start[2], 0))
+    solution = solve(problem, tolerance, most_steps, first)
     a, v, h, y, z = solution.numbers
     made = repair(a, v[:, 1:-1], h[1:-1], y[:, 1:-1], z[1:-1], problem.total)
     histogram = SpatialHistogram.from_flux(grid, made.endpoints, made.vertical, made.horizontal)
     return FittedHistogram(histogram, *solution[1:])
 
 
-def _problem(grid: Grid, total: float, cells: CellTargets, answers: AnswerTargets | None) -> LeastSquares:
+def _problem(grid: Grid, total: float, cells: CellTargets, also: AnswerTargets | SumTargets | None) -> LeastSquares:
     """What was measured, checked and with borders."""
     rows, columns = grid.shape
     shapes = ((rows, columns), (rows, columns - 1), (rows - 1, columns))
@@ -119,14 +136,21 @@ def _problem(grid: Grid, total: float, cells: CellTargets, answers: AnswerTarget
         _doubled(weight, shape, target.shape, f"weights of {name}")
         for weight, shape, target, name in zip(weights, shapes, targets, names, strict=True)
     )
-    if answers is None:
-        return LeastSquares(total, targets, doubled, np.zeros((0, 4), np.int64), np.zeros(0), np.zeros(0))
-    coverage(answers.rectangles, rows, columns)
-    rectangles = np.ascontiguousarray(answers.rectangles, np.int64)
-    counts = _checked(answers.counts, (len(rectangles),), "counts")
-    return LeastSquares(
-        total, targets, doubled, rectangles, counts, _positive(answers.weights, counts.shape, "weights of answers")
-    )
+    if also is None:
+        nothing = RectangleAnswers(np.zeros((0, 4), np.int64))
+        return LeastSquares(total, targets, doubled, nothing, np.zeros(0), np.zeros(0))
+    if isinstance(also, SumTargets):
+        if not also.lattice.fits(grid):
+            raise InputError(f"The lattice does not fit a grid of {rows} x {columns} cells.")
+        counts = _checked(flat(also.parts), (also.lattice.numbers,), "sums")
+        ends = np.arange(len(counts)) < also.lattice.cells
+        pins = _positive(np.where(ends, also.endpoint_weight, also.edge_weight), counts.shape, "weights of sums")
+        return LeastSquares(total, targets, doubled, LatticeSums(also.lattice), counts, pins)
+    coverage(also.rectangles, rows, columns)
+    rectangles = np.ascontiguousarray(also.rectangles, np.int64)
+    counts = _checked(also.counts, (len(rectangles),), "counts")
+    trust = _positive(also.weights, counts.shape, "weights of answers")
+    return LeastSquares(total, targets, doubled, RectangleAnswers(rectangles), counts, trust)
 
 
 def _checked(values: ArrayLike, shape: tuple[int, ...], name: str) -> Floats:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numba import njit
 
 from dqam.consistency.cone import bordered
 from dqam.geometry.arrays import Floats, Integers
+from dqam.geometry.lattice import Lattice
 
 Fields = tuple[Floats, ...]
 
@@ -33,22 +34,98 @@ class StepLengths(NamedTuple):
     total: float
 
 
+class Linear(Protocol):
+    """Linear functions of a, v and h that have targets too."""
+
+    def measure(self, numbers: Fields) -> Floats:
+        """Their values: float64[m]."""
+
+    def spread(self, multipliers: Floats, pull: Fields) -> None:
+        """Subtract the multipliers from the pull on the numbers that each function depends on, in place."""
+
+    def step_lengths(self, lengths: Fields) -> Floats:
+        """Step lengths of the multipliers, for step lengths of a, v and h of which half is left for them."""
+
+
+@dataclass(frozen=True, eq=False)
+class RectangleAnswers:
+    """The answers to rectangles, int64[m, 4]: grid lines (west, south, east, north)."""
+
+    rectangles: Integers
+
+    def measure(self, numbers: Fields) -> Floats:
+        """The answers: float64[m]."""
+        measured = np.zeros(len(self.rectangles))
+        if len(self.rectangles):
+            answer_rectangles(self.rectangles, *numbers[:3], measured)
+        return measured
+
+    def spread(self, multipliers: Floats, pull: Fields) -> None:
+        """An answer depends on the endpoints inside, and by half on the edges of its border."""
+        spread_answers(self.rectangles, multipliers, *pull)
+
+    def step_lengths(self, lengths: Fields) -> Floats:
+        """One over the squared norm of each row, divided by the norm of all rows together, found by power iteration."""
+        # an answer counts half of each edge, so a quarter of its step length; `measure` halves once
+        squares = self.measure((lengths[0], lengths[1] / 2, lengths[2] / 2))
+        row = np.sqrt(1 / np.maximum(squares, 1e-100))
+        some = np.ones(len(row))
+        norm = 1.0
+        for _ in range(30):
+            pull = tuple(np.zeros_like(length) for length in lengths)
+            self.spread(row * some, pull)
+            after = row * self.measure(tuple(-part * length for part, length in zip(pull, lengths, strict=True)))
+            norm = float(np.linalg.norm(after) / np.linalg.norm(some))
+            some = after / np.linalg.norm(after)
+        return row**2 / (2 * max(1.05 * norm, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class LatticeSums:
+    """The numbers of a lattice: endpoints added up over its cells, and edges along its lines.
+
+    They have no number of the grid in common, so the step length of each depends on its own row alone.
+    """
+
+    lattice: Lattice
+
+    @cached_property
+    def _places(self) -> tuple[Integers, Integers]:
+        """For each row and each column of the grid, that of the lattice."""
+        north, east = (np.repeat(np.arange(len(of) - 1), np.diff(of)) for of in (self.lattice.north, self.lattice.east))
+        return north, east
+
+    def measure(self, numbers: Fields) -> Floats:
+        """The numbers of the lattice: float64[lattice.numbers]."""
+        measured = np.zeros(self.lattice.numbers)
+        _add_up(*numbers[:3], *self._places, self.lattice.north, self.lattice.east, measured)
+        return measured
+
+    def spread(self, multipliers: Floats, pull: Fields) -> None:
+        """Each number of the lattice depends on those that are added up in it."""
+        _spread_sums(*pull, *self._places, self.lattice.north, self.lattice.east, multipliers)
+
+    def step_lengths(self, lengths: Fields) -> Floats:
+        """Half of one over the sum of the step lengths in each row."""
+        return 0.5 / np.maximum(self.measure(lengths), 1e-100)
+
+
 @dataclass(frozen=True, eq=False)
 class LeastSquares:
-    """The objective: squares of a, v and h minus their targets plus squares of answers minus their counts, weighted.
+    """The objective: squares of a, v and h minus their targets plus squares of linear functions minus theirs, weighted.
 
-    total       the given sum of endpoints
-    targets     targets of a, v and h: float64[rows, columns], [rows, columns + 1] and [rows + 1, columns]
-    doubled     twice the weights of the targets, in the same shapes; 1 on the border, where nothing depends on them
-    rectangles  int64[m, 4], grid lines (west, south, east, north) of the measured answers
-    counts      float64[m], the measured answers
-    weights     float64[m], the weights of `counts`
+    total    the given sum of endpoints
+    targets  targets of a, v and h: float64[rows, columns], [rows, columns + 1] and [rows + 1, columns]
+    doubled  twice the weights of the targets, in the same shapes; 1 on the border, where nothing depends on them
+    linear   functions of a, v and h that were measured as well
+    counts   float64[m], the targets of these
+    weights  float64[m], the weights of `counts`
     """
 
     total: float
     targets: Fields
     doubled: Fields
-    rectangles: Integers
+    linear: Linear
     counts: Floats
     weights: Floats
 
@@ -58,22 +135,19 @@ class LeastSquares:
         return tuple(weight * target for weight, target in zip(self.doubled, self.targets, strict=True))
 
     def measure(self, numbers: Fields) -> Floats:
-        """The answers of the rectangles: float64[m]."""
-        measured = np.zeros(len(self.counts))
-        if len(self.rectangles):
-            answer_rectangles(self.rectangles, *numbers[:3], measured)
-        return measured
+        """The values of the linear functions: float64[m]."""
+        return self.linear.measure(numbers)
 
     def pull(self, multipliers: Floats) -> Fields:
-        """Where targets and answers pull a, v and h: the negative gradient without the quadratic terms."""
+        """Where targets and linear functions pull a, v and h: the negative gradient without the quadratic terms."""
         if not len(multipliers):
             return self.base
         pull = tuple(part.copy() for part in self.base)
-        spread_answers(self.rectangles, multipliers, *pull)
+        self.linear.spread(multipliers, pull)
         return pull
 
     def steps(self, pace: tuple[float, float]) -> tuple[StepLengths, Floats]:
-        """Step lengths for the cone and for the answers; where there are answers, each gets half of what is allowed.
+        """Step lengths for the cone and for the linear functions; if there are any, each gets half of what is allowed.
 
         They follow the rule of Pock and Chambolle: with any scales C of columns and R of rows, C / (sum of R |K|) over
         a column and R / (sum of C |K|) over a row are short enough. Endpoints have C^2 = 1 / weight. Edges have
@@ -94,7 +168,7 @@ class LeastSquares:
             bounds=pace[0] / a**2,
             total=pace[0] / (mean * float(a.sum())),
         )
-        return steps, self._measured_steps(steps) if len(self.counts) else np.zeros(0)
+        return steps, self.linear.step_lengths(steps[:3]) if len(self.counts) else np.zeros(0)
 
     @cached_property
     def scales(self) -> tuple[Floats, Floats]:
@@ -109,24 +183,6 @@ class LeastSquares:
         )
         around = np.where(edges > 0, weights / np.maximum(edges, 1), of_a)  # one cell has no edges
         return np.sqrt(2 / of_a), (of_a * around / 4) ** -0.25
-
-    def _measured_steps(self, steps: StepLengths) -> Floats:
-        """One over the squared norm of each row, divided by the norm of all rows together, found by power iteration."""
-        lengths = steps[:3]
-        # an answer counts half of each edge, so a quarter of its step length; `measure` halves once
-        squares = self.measure((lengths[0], lengths[1] / 2, lengths[2] / 2))
-        row = np.sqrt(1 / np.maximum(squares, 1e-100))
-        some = np.ones(len(row))
-        norm = 1.0
-        for _ in range(30):
-            spread = tuple(
-                (base - part) * length
-                for base, part, length in zip(self.base, self.pull(row * some), lengths, strict=True)
-            )
-            after = row * self.measure(spread)
-            norm = float(np.linalg.norm(after) / np.linalg.norm(some))
-            some = after / np.linalg.norm(after)
-        return row**2 / (2 * max(1.05 * norm, 1.0))
 
     def objective(self, numbers: Fields) -> float:
         """The weighted squares of a, v and h."""
@@ -226,3 +282,34 @@ def spread_answers(rectangles, multipliers, a, v, h):  # type: ignore[no-untyped
         for j in range(columns + 1):
             inside[i + 1, j] += inside[i, j]
             up[i + 1, j] += up[i, j]
+
+
+@njit(nogil=True, cache=True)
+def _add_up(a, v, h, row, column, north, east, sums):  # type: ignore[no-untyped-def]
+    """Write the numbers of a lattice into `sums`: endpoints, vertical and horizontal edges."""
+    sums[:] = 0
+    rows, columns = len(north) - 1, len(east) - 1
+    vertical, horizontal = rows * columns, rows * columns + rows * (columns - 1)
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            sums[row[i] * columns + column[j]] += a[i, j]
+        for k in range(1, columns):
+            sums[vertical + row[i] * (columns - 1) + k - 1] += v[i, east[k]]
+    for k in range(1, rows):
+        for j in range(a.shape[1]):
+            sums[horizontal + (k - 1) * columns + column[j]] += h[north[k], j]
+
+
+@njit(nogil=True, cache=True)
+def _spread_sums(a, v, h, row, column, north, east, multipliers):  # type: ignore[no-untyped-def]
+    """Subtract the multiplier of each number of a lattice from all that is added up in it."""
+    rows, columns = len(north) - 1, len(east) - 1
+    vertical, horizontal = rows * columns, rows * columns + rows * (columns - 1)
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            a[i, j] -= multipliers[row[i] * columns + column[j]]
+        for k in range(1, columns):
+            v[i, east[k]] -= multipliers[vertical + row[i] * (columns - 1) + k - 1]
+    for k in range(1, rows):
+        for j in range(a.shape[1]):
+            h[north[k], j] -= multipliers[horizontal + (k - 1) * columns + column[j]]

@@ -49,9 +49,12 @@ class Solution(NamedTuple):
     converged: bool
 
 
-def solve(problem: LeastSquares, tolerance: float, most_steps: int) -> Solution:
-    """Take steps until the gap is at most `tolerance` of the objective, or `most_steps` have been taken."""
-    numbers, multipliers = _first_iterate(problem)
+def solve(problem: LeastSquares, tolerance: float, most_steps: int, start: Fields | None = None) -> Solution:
+    """Take steps until the gap is at most `tolerance` of the objective, or `most_steps` have been taken.
+
+    start  a, v and h to begin with, with borders; the targets by default
+    """
+    numbers, multipliers = _first_iterate(problem, problem.targets if start is None else start)
     total, measured, pace = 0.0, np.zeros(len(problem.counts)), (PACE, PACE)  # multipliers of the sum of a, of answers
     steps, measured_steps = problem.steps(pace)
     seen = problem.measure(numbers)
@@ -99,11 +102,11 @@ def solve(problem: LeastSquares, tolerance: float, most_steps: int) -> Solution:
     return Solution(numbers, taken, objective, bound, raised, converged)
 
 
-def _first_iterate(problem: LeastSquares) -> tuple[Fields, Fields]:
-    """The targets with the currents they allow, and multipliers of 0: r and c of rows, r and c of columns."""
-    a, v, h = (np.maximum(part, 0) for part in problem.targets)
+def _first_iterate(problem: LeastSquares, start: Fields) -> tuple[Fields, Fields]:
+    """Numbers with the currents that they allow, and multipliers of 0: r and c of rows, r and c of columns."""
+    a, v, h = (np.maximum(part, 0) for part in start)
     y, z = find_currents(a, v[:, 1:-1], h[1:-1])
-    a = problem.targets[0] + (problem.total - problem.targets[0].sum()) / a.size
+    a = start[0] + (problem.total - start[0].sum()) / a.size
     return (a, v, h, bordered(y, 1), bordered(z, 0)), tuple(np.zeros_like(a) for _ in range(4))
 
 

@@ -67,6 +67,24 @@ class Lattice:
         )
         return cls(east, north)
 
+    def coarser(self, side: int) -> Lattice:
+        """A lattice of some of these lines: nearly even, with about `side` cells along the longer side.
+
+        >>> Lattice(np.array([0, 3, 5, 8]), np.array([0, 4])).coarser(2).east
+        array([0, 5, 8])
+        """
+        chosen = Lattice.even(self.coarse(), side)
+        return Lattice(self.east[chosen.east], self.north[chosen.north])
+
+    def within(self, finer: Lattice) -> Lattice:
+        """These lines, which are all lines of `finer` too, counted in its cells.
+
+        >>> finer = Lattice(np.array([0, 3, 5, 8]), np.array([0, 4]))
+        >>> Lattice(np.array([0, 5, 8]), np.array([0, 4])).within(finer).east
+        array([0, 2, 3])
+        """
+        return Lattice(np.searchsorted(finer.east, self.east), np.searchsorted(finer.north, self.north))
+
     @property
     def shape(self) -> tuple[int, int]:
         """(rows, columns) of coarse cells."""
@@ -108,6 +126,18 @@ class Lattice:
         a = (endpoints / (wide * high[:, None]))[row][:, column]
         v = (_between(self.east, np.pad(vertical, ((0, 0), (1, 1))).T).T / high[:, None])[row]
         h = (_between(self.north, np.pad(horizontal, ((1, 1), (0, 0)))) / wide)[:, column]
+        return a, v, h
+
+    def add_up(self, endpoints: Floats, vertical: Floats, horizontal: Floats) -> Parts:
+        """The numbers of the lattice, from those of the grid: a left inverse of `refine`.
+
+        Endpoints are added up over coarse cells, and edges along the lines of the lattice.
+        """
+        a = _sums(_sums(endpoints, self.north).T, self.east).T
+        v, h = (
+            _sums(vertical, self.north)[:, self.east[1:-1] - 1],
+            _sums(horizontal.T, self.east).T[self.north[1:-1] - 1],
+        )
         return a, v, h
 
     def corners(self, endpoints: Floats, vertical: Floats, horizontal: Floats) -> Floats:

@@ -1,14 +1,16 @@
-"""Flux: endpoints and crossings of shadows on a lattice, made consistent, and spread over the grid.
+"""Flux: endpoints and crossings on nested lattices, made consistent from coarse to fine, and spread over the grid.
 
 1. How many trips there are and the average answer; with them the signal s = trips * epsilon, which all rules below
    follow.
-2. A lattice of so many cells that noise and coarseness are of one size.
-3. One measurement: the shadows of all trips (`dqam.statistics.shadows`) on that lattice, each capped. A shadow answers
-   rectangles as its trip does, once, so that what trips count twice has mostly gone before any noise is drawn.
-4. Edges are scaled so that the average answer is right: what caps cut off is put back where there is flux.
-5. The fit: of all histograms whose answers grow with the rectangle, and are 0 to n, the closest to what was measured,
+2. Lattices, each of lines of the next: the coarsest has so many cells that noise and coarseness are of one size; where
+   the signal allows, finer ones show detail.
+3. One measurement of the shadows of all trips (`dqam.statistics.shadows`) on the coarsest lattice, each capped. A
+   shadow answers rectangles as its trip does, once, so that what trips count twice has mostly gone before any noise is
+   drawn. Edges are scaled so that the average answer is right: what caps cut off is put back where there is flux.
+4. The fit: of all histograms whose answers grow with the rectangle, and are 0 to n, the closest to what was measured,
    by numbers (where there is noise) and by answers (where real trips are not consistent).
-6. The lattice is refined to the grid, which keeps it consistent, and rounding errors are repaired.
+5. One measurement of the walks of all trips on each finer lattice, and a fit that adds its detail to what is known.
+6. The finest lattice is refined to the grid, which keeps it consistent, and rounding errors are repaired.
 """
 
 from __future__ import annotations
@@ -24,17 +26,28 @@ from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
-from dqam.mechanisms.flux_fit import ENDPOINT_WEIGHT, LatticeMeasurement, calibrated, exactly
+from dqam.mechanisms.flux_fit import (
+    ENDPOINT_WEIGHT,
+    LatticeMeasurement,
+    add_detail,
+    calibrated,
+    endpoint_weights,
+    exactly,
+    less_flux,
+)
 from dqam.mechanisms.flux_uncertainty import FluxEstimate
 from dqam.mechanisms.size import measure_size
 from dqam.mechanisms.spreading import consistent, spread_evenly
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics import SHADOW, QueryTotals, Question, ShadowQuantile, ShadowSums
+from dqam.statistics import MOST_CAP, SHADOW, QueryTotals, Question, ShadowQuantile, ShadowSums, WalkSums
 
 FIRST_LOOK = Fraction(1, 20)  # of the budget, at the size
-MOST_SIDE = 48  # of the lattice: shadows on finer ones cost more and gain little
-CAP = Fraction(1, 25)  # of what is left for it
+CAP = Fraction(1, 25)  # of the share of the coarsest lattice, for the cap on its shadows
+MIDDLE = Fraction(2, 5)  # of the share of all detail, for a lattice between the coarsest and the finest
+STEEP = 4.5  # how many times finer the finest lattice is than the coarsest, for one between them to pay
+WALKS = 0.55  # size of the walks that are not scaled down, relative to the longest shadow that is not
+RANDOM_SIDE = 0.16  # the median of the shorter sides of random rectangles, relative to the side of the grid
 ASKED = 2_000  # queries whose answers the fit tries to keep
 
 
@@ -48,13 +61,36 @@ def size_share(signal: float) -> Fraction:
     return max(FIRST_LOOK, Fraction(round(100 * min(0.5, 0.21 * (max(signal, 1.0) / 1_000) ** -0.3)), 100))
 
 
-def lattice_side(signal: float) -> int:
-    """Cells along a side of the lattice.
+def coarsest_side(signal: float) -> int:
+    """Cells along a side of the coarsest lattice, which answers large rectangles.
 
-    >>> [lattice_side(signal) for signal in (100, 1_000, 10_000, 1e6)]
-    [5, 9, 20, 48]
+    >>> [coarsest_side(signal) for signal in (100, 1_000, 10_000, 100_000, 1e6)]
+    [5, 9, 20, 32, 51]
     """
-    return max(5, min(MOST_SIDE, round(0.8 * max(signal, 1.0) ** 0.35)))
+    signal = max(signal, 1.0)
+    return max(5, round(min(0.8 * signal**0.35, 3.2 * signal**0.2)))
+
+
+def finest_side(signal: float) -> int:
+    """Cells along a side of the finest lattice, which answers small rectangles.
+
+    >>> [finest_side(signal) for signal in (10_000, 100_000, 1e6)]
+    [60, 256, 1092]
+    """
+    return round(60 * (max(signal, 1.0) / 10_000) ** 0.63)
+
+
+def detail_share(signal: float, scale: float = 1.0) -> Fraction:
+    """The share for finer lattices of the budget that is left after the size: more where the signal is stronger, and
+    where the queries are smaller than random ones by a factor `scale`; 0 below a signal of 5,000.
+
+    >>> [float(detail_share(signal)) for signal in (1_000, 10_000, 100_000, 1e6)]
+    [0.0, 0.27, 0.5, 0.65]
+    """
+    share = min(0.27 + 0.23 * np.log10(max(signal, 1.0) / 10_000), 0.65)
+    if signal < 5_000:
+        return Fraction(0)
+    return Fraction(round(100 * min(max(share + 0.08 * np.log2(scale), 0.05), 0.8)), 100)
 
 
 def cap_quantile(signal: float) -> Fraction:
@@ -70,24 +106,27 @@ def cap_quantile(signal: float) -> Fraction:
 class Flux:
     """Flux. What is not given follows from the signal s = trips * epsilon.
 
-    side   of the lattice, in cells
-    least  signal below which trips are spread evenly
-    known  signal from which the cap is measured, not guessed
-    rich   signal from which no one would mistake trips for evenly spread: below, the fit is drawn to that
+    side    cells along a side of the coarsest lattice
+    finest  cells along a side of the finest lattice; there is no finer one than the coarsest where it has less cells
+    least   signal below which trips are spread evenly
+    known   signal from which the cap is measured, not guessed
+    rich    signal from which no one would mistake trips for evenly spread: below, the fit is drawn to that
     """
 
     name: ClassVar[str] = "flux"
-    about: ClassVar[str] = "shadows of trips on a lattice, with answers that grow with the area"
+    about: ClassVar[str] = "shadows of trips on nested lattices, with answers that never shrink when the area grows"
     monotone: ClassVar[bool] = True
 
     side: int | None = None
+    finest: int | None = None
     least: float = 140.0
     known: float = 1_000.0
     rich: float = 5_000.0
 
     def __post_init__(self) -> None:
-        if self.side is not None and self.side < 1:
-            raise InputError(f"side must be at least 1 cell; got {self.side}.")
+        for name, side in (("side", self.side), ("finest", self.finest)):
+            if side is not None and side < 1:
+                raise InputError(f"{name} must be at least 1 cell; got {side}.")
 
     def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
         """The size; all others follow from it."""
@@ -99,19 +138,53 @@ class Flux:
         size = measure_size(curator, queries, budget, self.least, FIRST_LOOK, size_share)
         if not size.enough:
             return FluxEstimate(exactly(consistent(spread_evenly(grid, size), size), size.trips), size)
-        lattice = Lattice.even(grid, self.side or lattice_side(size.signal))
-        cap = self._cap(curator, lattice, size.signal, budget)
-        noise = cap * curator.unit.max_trips / float(budget.left)
-        sums = curator.measure(ShadowSums(lattice, cap, ENDPOINT_WEIGHT), budget) / SHADOW
-        measurement = LatticeMeasurement(lattice, noise, lattice.snap(queries[:: max(1, len(queries) // ASKED)]))
-        measured = calibrated(lattice, lattice.parts(sums / measurement.weights), size)
+        detail = budget.left * detail_share(size.signal, random_scale(queries, grid))
+        coarsest, *finer = self._lattices(grid, size.signal, detail > 0)
+        shares = [] if not finer else [detail] if len(finer) == 1 else [detail * MIDDLE, detail * (1 - MIDDLE)]
+        coarse = budget.left - sum(shares)
+        cap = self._cap(curator, coarsest, finer, size.signal, budget, coarse * CAP)
+        epsilon = budget.left - sum(shares)
+        sums = curator.measure(ShadowSums(coarsest, cap, ENDPOINT_WEIGHT), budget, epsilon) / SHADOW
+        noise = cap * curator.unit.max_trips / float(epsilon)
+        measurement = LatticeMeasurement(coarsest, noise, coarsest.snap(queries[:: max(1, len(queries) // ASKED)]))
+        measured = calibrated(coarsest, coarsest.parts(sums / measurement.weights), size)
         fitted = measurement.fit(measured, size.trips)
         kept, keep = measurement.drawn_to_even(measured, fitted, size) if size.signal < self.rich else (fitted, 1.0)
-        histogram = exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*kept)), size.trips)
+        lattice, numbers, scale = coarsest, kept, noise
+        for finer_lattice, share in zip(finer, shares, strict=True):
+            walks = WalkSums(finer_lattice, walk_cap(cap, coarsest, finer_lattice), ENDPOINT_WEIGHT)
+            sums = curator.measure(walks, budget, share) / SHADOW
+            found = finer_lattice.parts(sums / endpoint_weights(finer_lattice))
+            scale_there = walks.cap * curator.unit.max_trips / float(share)
+            numbers, scale = add_detail(lattice, numbers, scale, finer_lattice, found, scale_there, size.trips)
+            lattice = finer_lattice
+        if finer:
+            numbers = less_flux(lattice, numbers, size)
+        histogram = exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*numbers)), size.trips)
         moved = measurement.distance(measured, fitted), measurement.distance(fitted, kept)
         return FluxEstimate(histogram, size, measurement, kept, keep, *moved)
 
-    def _cap(self, curator: Curator, lattice: Lattice, signal: float, budget: Budget) -> int:
+    def _lattices(self, grid: Grid, signal: float, detail: bool) -> list[Lattice]:
+        """From the coarsest to the finest, each of lines of the next."""
+        side, finest = self.side or coarsest_side(signal), self.finest or finest_side(signal)
+        fine = Lattice.even(grid, finest)
+        steep = max(fine.shape) / side
+        if not detail or steep < 1.5:
+            return [Lattice.even(grid, side)]
+        if steep < STEEP:
+            return [fine.coarser(side), fine]
+        middle = fine.coarser(2 * side)
+        return [middle.coarser(side), middle, fine]
+
+    def _cap(
+        self,
+        curator: Curator,
+        lattice: Lattice,
+        finer: list[Lattice],
+        signal: float,
+        budget: Budget,
+        epsilon: Fraction,
+    ) -> int:
         """The cap on a shadow's size: a guess (half a side long) or, where that can be known, a quantile.
 
         With 4,096 lattice cells a side it is at most 12,306, which is below the limit of `ShadowSums`.
@@ -120,5 +193,26 @@ class Flux:
         if signal < self.known:
             return round(guess)
         caps = np.unique(np.rint(np.geomspace(ENDPOINT_WEIGHT, 6 * guess, 40)).astype(np.int64))
-        scores = ShadowQuantile(caps, cap_quantile(signal), lattice, ENDPOINT_WEIGHT)
-        return int(caps[curator.select(scores, budget, budget.left * CAP)])
+        then = tuple((other, np.unique([walk_cap(int(cap), lattice, other) for cap in caps])) for other in finer)
+        scores = ShadowQuantile(caps, cap_quantile(signal), lattice, ENDPOINT_WEIGHT, then)
+        return int(caps[curator.select(scores, budget, epsilon)])
+
+
+def walk_cap(cap: int, coarse: Lattice, fine: Lattice) -> int:
+    """The cap on walks on a finer lattice, by that on shadows: about half as long as the longest that is not cut.
+
+    Half of the trips or more are then scaled down, which costs less than it saves: only where they pass matters. It is
+    rounded to a power of the root of 2, so that engines have few caps to add up.
+
+    >>> grid = Grid((0, 0, 1, 1), 256, 256)
+    >>> [walk_cap(cap, Lattice.even(grid, 32), Lattice.even(grid, 256)) for cap in (10, 26, 49)]
+    [32, 91, 181]
+    """
+    size = ENDPOINT_WEIGHT + WALKS * (cap - ENDPOINT_WEIGHT) * max(fine.shape) / max(coarse.shape)
+    return min(round(2 ** (round(2 * np.log2(max(size, 1.0))) / 2)), MOST_CAP)
+
+
+def random_scale(queries: Integers, grid: Grid) -> float:
+    """How many times larger random rectangles are than the queries, by the median of their shorter sides."""
+    sides = np.minimum(queries[:, 2] - queries[:, 0], queries[:, 3] - queries[:, 1])
+    return float(RANDOM_SIDE * min(grid.shape) / np.median(sides))

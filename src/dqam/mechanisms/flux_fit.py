@@ -1,4 +1,8 @@
-"""How flux turns one noisy measurement on a lattice into consistent numbers."""
+"""How flux turns noisy measurements on lattices into consistent numbers.
+
+The coarsest lattice is measured by shadows and fitted by its numbers and its answers (`LatticeMeasurement`). A finer
+one adds detail (`add_detail`): what it shows within the cells of the lattice before, whose own numbers it keeps.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dqam.consistency.cone import find_currents, repair
-from dqam.consistency.currents import AnswerTargets, CellTargets, fit_histogram
+from dqam.consistency.currents import AnswerTargets, CellTargets, SumTargets, fit_histogram
 from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice, Parts, flat
@@ -18,6 +22,8 @@ TRUST = 0.01  # in the answers to the queries, against the numbers
 STRONG = 3_000.0  # signal from which missing endpoints are taken for noise, and not for what the cap cut off
 BLANKS = 4  # fits to noise alone
 STEPS, NEAR = 4_000, 1e-3  # of the fit
+PINNED = 100.0  # how much more than its noise says a finer level trusts the numbers of the lattice before
+DETAIL_STEPS, DETAIL_NEAR = 2_000, 1e-2  # of the fit of a finer level
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,14 +37,14 @@ class LatticeMeasurement:
     @property
     def weights(self) -> Floats:
         """What each number was multiplied by before it was measured."""
-        return np.where(np.arange(self.lattice.numbers) < self.lattice.cells, float(ENDPOINT_WEIGHT), 1.0)
+        return endpoint_weights(self.lattice)
 
     def fit(self, measured: Parts, trips: float) -> Parts:
         """The consistent numbers closest to `measured`, by themselves and by their answers to the queries."""
         coarse, cells = self.lattice.coarse(), self.lattice.cells
         trust = AnswerTargets(self.queries, self._answers(measured), TRUST * cells / len(self.queries))
         near = CellTargets(*measured, 1.0, 1 / cells, 1 / cells)
-        found = fit_histogram(coarse, trips, near, answers=trust, tolerance=NEAR, most_steps=STEPS).histogram
+        found = fit_histogram(coarse, trips, near, trust, tolerance=NEAR, most_steps=STEPS).histogram
         return found.endpoints, found.vertical, found.horizontal
 
     def again(self, truth: Parts, size: SizeEstimate, rng: np.random.Generator) -> tuple[Parts, Parts]:
@@ -70,6 +76,67 @@ class LatticeMeasurement:
         return answers
 
 
+def endpoint_weights(lattice: Lattice) -> Floats:
+    """What each number of a lattice is multiplied by before it is measured."""
+    return np.where(np.arange(lattice.numbers) < lattice.cells, float(ENDPOINT_WEIGHT), 1.0)
+
+
+def add_detail(
+    before: Lattice, known: Parts, known_noise: float, lattice: Lattice, measured: Parts, noise: float, trips: float
+) -> tuple[Parts, float]:
+    """Numbers on a finer lattice that show what was measured there, and keep what is known on the lattice before; and
+    the scale of their noise.
+
+    The target is the high-pass sum: what is known, refined, plus what was measured, minus what of that the lattice
+    before shows as well. Walks are scaled down more than shadows, so they are first scaled to the flux that is known.
+    The two levels disagree where trips return to a rectangle, which only the known numbers account for: a fit to both
+    would be torn, and a fit to the sum is not. The result is the closest of all consistent numbers, with the sums over
+    the lattice before pinned to what is known. Nothing is cut off at 0 before the fit; that would add trips everywhere.
+    """
+    inner = before.within(lattice)
+    sums = inner.add_up(*measured)
+    flux = float(sums[1].sum() + sums[2].sum())
+    factor = min(max(float(known[1].sum() + known[2].sum()) / flux, 0.5), 2.0) if flux > 0 else 1.0
+    refined = inner.refine(*known)
+    smooth = inner.refine(*sums)
+    a, v, h = (base + factor * (part - low) for base, part, low in zip(refined, measured, smooth, strict=True))
+    weight, pin = 1 / (2 * (factor * noise) ** 2), PINNED / known_noise**2
+    fitted = fit_histogram(
+        lattice.coarse(),
+        trips,
+        CellTargets(a, v, h, ENDPOINT_WEIGHT**2 * weight, weight, weight),
+        SumTargets(inner, known, ENDPOINT_WEIGHT**2 * pin, pin),
+        start=refined,
+        tolerance=DETAIL_NEAR,
+        most_steps=DETAIL_STEPS,
+    ).histogram
+    return (fitted.endpoints, fitted.vertical, fitted.horizontal), factor * noise
+
+
+def less_flux(lattice: Lattice, parts: Parts, size: SizeEstimate) -> Parts:
+    """Numbers whose mean answer to the query set is half-way to the measured one, if it is above that.
+
+    Noise that cannot go below 0 adds flux between the lines that are pinned. Edges may shrink: with fewer crossings,
+    the same endpoints are still enough. Small rectangles rather have too little, hence half-way.
+    """
+    of_ends, of_vertical, of_horizontal = answer_factors(lattice, size)
+    endpoints, vertical, horizontal = parts
+    flux = float((of_vertical * vertical).sum() + (of_horizontal * horizontal).sum())
+    wanted = size.answer - float((of_ends * endpoints).sum())
+    scale = 1 - (1 - min(max(wanted / flux, 0.0), 1.0)) / 2 if flux > 0 else 1.0
+    return endpoints, vertical * scale, horizontal * scale
+
+
+def answer_factors(lattice: Lattice, size: SizeEstimate) -> Parts:
+    """How much each number of the lattice adds to the mean answer to the query set."""
+    faces, inner_vertical, inner_horizontal = size.covers
+    return lattice.refine_adjoint(
+        faces,
+        (faces[:, :-1] + faces[:, 1:]) / 2 - inner_vertical,
+        (faces[:-1] + faces[1:]) / 2 - inner_horizontal,
+    )
+
+
 def calibrated(lattice: Lattice, measured: Parts, size: SizeEstimate) -> Parts:
     """Endpoints that add up to the trips, and edges scaled so that the mean answer to the query set is right.
 
@@ -77,12 +144,7 @@ def calibrated(lattice: Lattice, measured: Parts, size: SizeEstimate) -> Parts:
     signal, the more of them are added evenly, and the rest by a factor (or evenly too, where most are missing).
     """
     endpoints, vertical, horizontal = measured
-    faces, inner_vertical, inner_horizontal = size.covers
-    factors = lattice.refine_adjoint(
-        faces,
-        (faces[:, :-1] + faces[:, 1:]) / 2 - inner_vertical,
-        (faces[:-1] + faces[1:]) / 2 - inner_horizontal,
-    )
+    factors = answer_factors(lattice, size)
     missing = size.trips - float(endpoints.sum())
     endpoints = endpoints + min(1.0, size.signal / STRONG) * missing / endpoints.size
     found = float(endpoints.sum())

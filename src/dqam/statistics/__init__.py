@@ -14,7 +14,7 @@ from dqam.statistics.cell_shares import MASS, CellShares, GroupShares
 from dqam.statistics.crossings import CROSSING, Crossings
 from dqam.statistics.distinct import DistinctCounts, QueryErrors, QueryTotals
 from dqam.statistics.endpoints import Endpoints
-from dqam.statistics.limits import MOST_TRIPS
+from dqam.statistics.limits import MOST_CAP, MOST_TRIPS
 from dqam.statistics.privtree import PrivTree
 from dqam.statistics.quantile import LengthQuantile
 from dqam.statistics.question import PrivatePartition, Question, Scores, Statistic
@@ -22,9 +22,13 @@ from dqam.statistics.shadow_sums import ShadowQuantile, ShadowSums
 from dqam.statistics.shadows import SHADOW
 from dqam.statistics.trip_count import TripCount
 from dqam.statistics.uniformity import UniformityCosts
+from dqam.statistics.walk_sums import WalkSums
 
 STATISTICS = frozenset(
-    {TripCount, Endpoints, Crossings, ShadowSums, CellShares, GroupShares, UniformityCosts, DistinctCounts, QueryTotals}
+    {
+        *(TripCount, Endpoints, Crossings, ShadowSums, WalkSums, CellShares, GroupShares, UniformityCosts),
+        *(DistinctCounts, QueryTotals),
+    }
 )
 SCORES = frozenset({QueryErrors, LengthQuantile, ShadowQuantile})
 PARTITIONS = frozenset({PrivTree, L1Buckets})
@@ -32,6 +36,7 @@ PARTITIONS = frozenset({PrivTree, L1Buckets})
 __all__ = [
     "CROSSING",
     "MASS",
+    "MOST_CAP",
     "MOST_TRIPS",
     "PARTITIONS",
     "SCORES",
@@ -55,4 +60,5 @@ __all__ = [
     "Statistic",
     "TripCount",
     "UniformityCosts",
+    "WalkSums",
 ]

@@ -111,6 +111,7 @@ def _equal(one: Aggregate, other: Aggregate) -> bool:
         if isinstance(getattr(one, field.name), np.ndarray)
         else getattr(one, field.name) == getattr(other, field.name)
         for field in fields(one)  # type: ignore[arg-type]
+        if field.compare
     )
 
 

@@ -17,6 +17,7 @@ from dqam.statistics.limits import MOST_CAP
 from dqam.statistics.quantile import Quantile
 from dqam.statistics.question import OnLattice
 from dqam.statistics.shadows import SHADOW
+from dqam.statistics.walk_sums import ScaledWalks
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +65,7 @@ class ShadowSizes(Aggregate):
     lattice: Lattice
     endpoint_weight: int
     caps: Integers
+    finer: tuple[tuple[Lattice, Integers], ...] = field(default=(), compare=False)
 
     def add_up(self, part: Part) -> Integers:
         """Count the shadows by size, rounded up to whole numbers."""
@@ -72,8 +74,9 @@ class ShadowSizes(Aggregate):
         return ranks(-(-sizes[np.diff(shadows.offsets) > 0] // SHADOW), self.caps)
 
     def companions(self) -> tuple[Aggregate, ...]:
-        """The sums of shadows for every cap that may be chosen."""
-        return (CappedShadows(self.lattice, self.endpoint_weight, self.caps),)
+        """The sums of shadows for every cap that may be chosen, and the walks on finer lattices."""
+        walks = (ScaledWalks(lattice, self.endpoint_weight, caps) for lattice, caps in self.finer)
+        return CappedShadows(self.lattice, self.endpoint_weight, self.caps), *walks
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,11 +128,13 @@ class ShadowSums(OnLattice):
 class ShadowQuantile(Quantile, OnLattice):
     """Scores of candidate caps for a quantile of the size of shadows, as `ShadowSums` defines it, rounded up.
 
-    The proof of `Quantile` applies, because the size of a shadow depends on its trip alone.
+    The proof of `Quantile` applies, because the size of a shadow depends on its trip alone. `finer` has lattices with
+    caps, on which walks may be measured next (`WalkSums`); engines add them up in the same scan.
     """
 
     lattice: Lattice
     endpoint_weight: int = 1
+    finer: tuple[tuple[Lattice, Integers], ...] = ()
     name: str = field(default="Cap on one trip's contribution", init=False)
 
     def __post_init__(self) -> None:
@@ -139,7 +144,7 @@ class ShadowQuantile(Quantile, OnLattice):
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
         """The number of shadows up to each size."""
-        return (ShadowSizes(self.lattice, self.endpoint_weight, self.candidates),)
+        return (ShadowSizes(self.lattice, self.endpoint_weight, self.candidates, self.finer),)
 
 
 @njit(nogil=True, cache=True)

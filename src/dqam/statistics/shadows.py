@@ -55,9 +55,7 @@ class Shadows(NamedTuple):
 
 def compute_shadows(walks: AnyWalks, longest: Integers, lattice: Lattice) -> Shadows:
     """The shadow of the longest piece of each trip."""
-    cells, pieces = walks.cells, walks.pieces
-    east, north = (np.repeat(np.arange(len(lines) - 1), np.diff(lines)) for lines in (lattice.east, lattice.north))
-    place = (north[:, None] * lattice.shape[1] + east).ravel().astype(np.int32)
+    cells, pieces, place = walks.cells, walks.pieces, lattice_cells(lattice)
     weights = np.concatenate([[0], np.cumsum(1 + np.diff(walks.visits))])
     parts = spans(weights, min(4 * cores(), 1 + int(weights[-1]) // SPAN))
     counts = each_span(lambda i, j: _count(cells, pieces, longest[i:j], place, lattice.cells), parts)
@@ -75,8 +73,14 @@ def compute_shadows(walks: AnyWalks, longest: Integers, lattice: Lattice) -> Sha
     return Shadows(offsets, slots, values)
 
 
+def lattice_cells(lattice: Lattice) -> Integers32:
+    """int32[cells of the grid]: the lattice cell of each, row by row."""
+    east, north = (np.repeat(np.arange(len(lines) - 1), np.diff(lines)) for lines in (lattice.east, lattice.north))
+    return (north[:, None] * lattice.shape[1] + east).ravel().astype(np.int32)
+
+
 @njit(nogil=True, cache=True)
-def _lattice_walk(cells, start, stop, place, walk, last):  # type: ignore[no-untyped-def]
+def lattice_walk(cells, start, stop, place, walk, last):  # type: ignore[no-untyped-def]
     """Write the lattice cells of a walk, without loops, to `walk`, and return their number.
 
     `last` is the latest position of each cell in `walk`.
@@ -102,7 +106,7 @@ def _count(cells, pieces, longest, place, places):  # type: ignore[no-untyped-de
     for trip in range(len(longest)):
         piece = longest[trip]
         if piece >= 0:
-            counts[trip] = 2 * _lattice_walk(cells, pieces[piece], pieces[piece + 1], place, walk, last) - 1
+            counts[trip] = 2 * lattice_walk(cells, pieces[piece], pieces[piece + 1], place, walk, last) - 1
     return counts
 
 
@@ -126,7 +130,7 @@ def _fill(cells, pieces, longest, place, rows, columns, east, north, offsets, sl
         visits = (size + 1) // 2
         for lane in range(LANES):
             trip = order[min(start + lane, stop - 1)]
-            _lattice_walk(cells, pieces[longest[trip]], pieces[longest[trip] + 1], place, walk, last)
+            lattice_walk(cells, pieces[longest[trip]], pieces[longest[trip] + 1], place, walk, last)
             shadow = slice(offsets[trip], offsets[trip + 1])
             _as_walked(walk, visits, rows, columns, slots[shadow], values[shadow])
             if visits <= MOST_VISITS:
@@ -145,6 +149,15 @@ def _fill(cells, pieces, longest, place, rows, columns, east, north, offsets, sl
 
 
 @njit(nogil=True, cache=True)
+def edge_slot(one, other, rows, columns):  # type: ignore[no-untyped-def]
+    """Which number of a lattice is the edge between two neighbouring cells."""
+    low = min(one, other)
+    if abs(one - other) < columns:
+        return rows * columns + low - low // columns
+    return rows * columns + rows * (columns - 1) + low
+
+
+@njit(nogil=True, cache=True)
 def _as_walked(walk, visits, rows, columns, slot, value):  # type: ignore[no-untyped-def]
     """Write the numbers of the walk itself: half an endpoint at each end, and 1 for each crossing."""
     value[:visits] = 0
@@ -153,11 +166,7 @@ def _as_walked(walk, visits, rows, columns, slot, value):  # type: ignore[no-unt
     value[visits:] = SHADOW
     slot[:visits] = walk[:visits]
     for k in range(visits - 1):
-        low = min(walk[k], walk[k + 1])
-        if abs(walk[k] - walk[k + 1]) < columns:
-            slot[visits + k] = rows * columns + low - low // columns
-        else:
-            slot[visits + k] = rows * columns + rows * (columns - 1) + low
+        slot[visits + k] = edge_slot(walk[k], walk[k + 1], rows, columns)
 
 
 @njit(nogil=True, cache=True)

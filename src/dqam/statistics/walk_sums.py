@@ -1,0 +1,123 @@
+"""Starts, ends and crossings of all trips on a fine lattice, each trip scaled down to a cap.
+
+On a fine lattice a trip passes many cells, and what matters there is where it passes, not how often a rectangle would
+count it. So the walk is taken as it is, without its loops, and no shadow is computed.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+
+from dqam.errors import InputError
+from dqam.geometry.arrays import Integers
+from dqam.geometry.lattice import Lattice
+from dqam.runtime.threads import cores, each_span, spans
+from dqam.statistics.aggregate import Aggregate, Part
+from dqam.statistics.limits import MOST_CAP
+from dqam.statistics.question import OnLattice
+from dqam.statistics.shadows import SHADOW, edge_slot, lattice_cells, lattice_walk
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledWalks(Aggregate):
+    """int64[caps, lattice.numbers]: walks as in `WalkSums`, for each of several caps."""
+
+    lattice: Lattice
+    endpoint_weight: int
+    caps: Integers
+
+    def add_up(self, part: Part) -> Integers:
+        """One pass over the visits of the longest pieces, on all cores."""
+        walks, longest, place = part.walks, part.longest, lattice_cells(self.lattice)
+        shape = self.lattice.numbers, len(self.caps)
+
+        def added(first: int, last: int) -> Integers:
+            sums = np.zeros(shape, np.int64)
+            _add_walks(
+                walks.cells, walks.pieces, longest[first:last], place, *self.lattice.shape, self.endpoint_weight,
+                self.caps * SHADOW, sums,
+            )  # fmt: skip
+            return sums
+
+        total = sum(each_span(added, spans(walks.visits, cores())), np.zeros(shape, np.int64))
+        return np.ascontiguousarray(total.T)
+
+    def covered_by(self, other: Aggregate) -> bool:
+        """Walks for more caps include those for fewer."""
+        return (
+            type(other) is ScaledWalks
+            and (self.lattice, self.endpoint_weight) == (other.lattice, other.endpoint_weight)
+            and bool(np.isin(self.caps, other.caps).all())
+        )
+
+    def read_from(self, other: Aggregate, total: Integers) -> Integers:
+        """The rows of the same caps."""
+        assert isinstance(other, ScaledWalks)
+        return total[np.searchsorted(other.caps, self.caps)]
+
+
+@dataclass(frozen=True, eq=False)
+class WalkSums(OnLattice):
+    """Starts, ends and crossings of all trips on a lattice: int64[lattice.numbers], in units of 1/SHADOW.
+
+    Endpoints come first and are multiplied by their weight w.
+
+    The walk of a trip is the sequence of lattice cells that its longest piece passes, without loops. If it has k
+    crossings, its size is k + w. Each crossing counts u = min(SHADOW, floor(C / size)) with C = `cap` * SHADOW, and the
+    first and last cell count w * floor(u / 2) each.
+
+    Sensitivity C: the walk, and so u, is a function of its trip alone. The trip changes the vector in the L1 norm by at
+    most k u + 2 w floor(u / 2) <= (k + w) u <= C, as all terms are positive.
+
+    Bits: C <= 2^31, and a number changes by at most C.
+    """
+
+    lattice: Lattice
+    cap: int
+    endpoint_weight: int = 1
+    name: str = field(default="Starts, ends and crossings on a finer lattice", init=False)
+    resolution: int = field(default=SHADOW, init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "cap", operator.index(self.cap))
+        if not 1 <= self.cap <= MOST_CAP:
+            raise InputError(f"The cap on a trip's walk must be 1 to {MOST_CAP:,}; got {self.cap:,}.")
+
+    @property
+    def sensitivity(self) -> int:
+        """The cap, in units of 1/SHADOW."""
+        return self.cap * SHADOW
+
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """The walks with this cap."""
+        return (ScaledWalks(self.lattice, self.endpoint_weight, np.array([self.cap])),)
+
+    def value(self, *totals: Integers) -> Integers:
+        """The only row."""
+        return totals[0][0]
+
+
+@njit(nogil=True, cache=True)
+def _add_walks(cells, pieces, longest, place, rows, columns, endpoint_weight, caps, sums):  # type: ignore[no-untyped-def]
+    """Add walks, scaled to each of several caps, to `sums`, int64[lattice.numbers, caps]."""
+    walk, last = np.zeros(rows * columns, np.int32), np.zeros(rows * columns, np.int64)
+    units = np.zeros(len(caps), np.int64)
+    for piece in longest:
+        if piece < 0:
+            continue
+        visits = lattice_walk(cells, pieces[piece], pieces[piece + 1], place, walk, last)
+        for i in range(len(caps)):
+            units[i] = min(np.int64(SHADOW), caps[i] // (visits - 1 + endpoint_weight))
+        for end in (walk[0], walk[visits - 1]):
+            for i in range(len(caps)):
+                sums[end, i] += endpoint_weight * (units[i] // 2)
+        for k in range(visits - 1):
+            slot = edge_slot(walk[k], walk[k + 1], rows, columns)
+            for i in range(len(caps)):
+                sums[slot, i] += units[i]
