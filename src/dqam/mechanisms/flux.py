@@ -119,7 +119,7 @@ class Flux:
 
     side: int | None = None
     finest: int | None = None
-    least: float = 140.0
+    least: float = 80.0
     known: float = 1_000.0
     rich: float = 5_000.0
 
@@ -135,7 +135,7 @@ class Flux:
     def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> FluxEstimate:
         """Spend all of `budget`."""
         grid = curator.grid
-        size = measure_size(curator, queries, budget, self.least, FIRST_LOOK, size_share)
+        size = measure_size(curator, queries, budget, self.least, FIRST_LOOK, size_share, margin=2)
         if not size.enough:
             return FluxEstimate(exactly(consistent(spread_evenly(grid, size), size), size.trips), size)
         detail = budget.left * detail_share(size.signal, random_scale(queries, grid))
@@ -148,7 +148,7 @@ class Flux:
         noise = cap * curator.unit.max_trips / float(epsilon)
         measurement = LatticeMeasurement(coarsest, noise, coarsest.snap(queries[:: max(1, len(queries) // ASKED)]))
         measured = calibrated(coarsest, coarsest.parts(sums / measurement.weights), size)
-        fitted = measurement.fit(measured, size.trips)
+        fitted = measurement.fit(measured, size)
         kept, keep = measurement.drawn_to_even(measured, fitted, size) if size.signal < self.rich else (fitted, 1.0)
         lattice, numbers, scale = coarsest, kept, noise
         for finer_lattice, share in zip(finer, shares, strict=True):

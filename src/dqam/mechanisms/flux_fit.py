@@ -20,6 +20,7 @@ from dqam.mechanisms.size import SizeEstimate
 ENDPOINT_WEIGHT = 3  # how much better endpoints are measured than crossings
 TRUST = 0.01  # in the answers to the queries, against the numbers
 STRONG = 3_000.0  # signal from which missing endpoints are taken for noise, and not for what the cap cut off
+WEAK = 75.0  # signal up to which all that can be noise is drawn to an even spread
 BLANKS = 4  # fits to noise alone
 STEPS, NEAR = 4_000, 1e-3  # of the fit
 PINNED = 100.0  # how much more than its noise says a finer level trusts the numbers of the lattice before
@@ -39,19 +40,19 @@ class LatticeMeasurement:
         """What each number was multiplied by before it was measured."""
         return endpoint_weights(self.lattice)
 
-    def fit(self, measured: Parts, trips: float) -> Parts:
+    def fit(self, measured: Parts, size: SizeEstimate) -> Parts:
         """The consistent numbers closest to `measured`, by themselves and by their answers to the queries."""
         coarse, cells = self.lattice.coarse(), self.lattice.cells
         trust = AnswerTargets(self.queries, self._answers(measured), TRUST * cells / len(self.queries))
         near = CellTargets(*measured, 1.0, 1 / cells, 1 / cells)
-        found = fit_histogram(coarse, trips, near, trust, tolerance=NEAR, most_steps=STEPS).histogram
-        return found.endpoints, found.vertical, found.horizontal
+        found = fit_histogram(coarse, size.trips, near, trust, tolerance=NEAR, most_steps=STEPS).histogram
+        return less_flux(self.lattice, (found.endpoints, found.vertical, found.horizontal), size, 1.0)
 
     def again(self, truth: Parts, size: SizeEstimate, rng: np.random.Generator) -> tuple[Parts, Parts]:
         """What might be measured, and then fitted, if `truth` were true: with new noise."""
         noisy = flat(truth) + rng.laplace(0, self.noise, self.lattice.numbers) / self.weights
         measured = calibrated(self.lattice, self.lattice.parts(noisy), size)
-        return measured, self.fit(measured, size.trips)
+        return measured, self.fit(measured, size)
 
     def distance(self, one: Parts, other: Parts) -> float:
         """The mean square difference of the answers to the queries."""
@@ -61,19 +62,28 @@ class LatticeMeasurement:
         """The fit, drawn to trips spread evenly the more its distance to them can be noise; and what is kept of it.
 
         Let D be the distance from the fit to the even spread, and N that of fits to an even spread seen with new noise.
-        All between the two is consistent; the part 1 - N/2D of the way is kept.
+        All between the two is consistent; the part 1 - c N/D of the way is kept, with c by the signal (`draw`).
         """
-        even = self.fit(even_shadows(self.lattice, measured, size), size.trips)
+        even = self.fit(even_shadows(self.lattice, measured, size), size)
         rng = np.random.default_rng(0)  # as good as any: nothing here is to be hidden
         blurred = [self.distance(self.again(even, size, rng)[1], even) for _ in range(BLANKS)]
         found = self.distance(fitted, even)
-        keep = max(0.0, 1 - float(np.mean(blurred)) / (2 * found)) if found > 0 else 0.0
+        keep = max(0.0, 1 - draw(size.signal) * float(np.mean(blurred)) / found) if found > 0 else 0.0
         a, v, h = (level + keep * (part - level) for part, level in zip(fitted, even, strict=True))
         return (a, v, h), keep
 
     def _answers(self, parts: Parts) -> Floats:
         answers: Floats = SpatialHistogram.from_flux(self.lattice.coarse(), *parts).answers(self.queries)
         return answers
+
+
+def draw(signal: float) -> float:
+    """How much of what can be noise is drawn to an even spread: half of it, and more where the signal is weak.
+
+    >>> [draw(signal) for signal in (75, 100, 1_000)]
+    [1.0, 0.75, 0.5]
+    """
+    return max(0.5, WEAK / max(signal, 1.0))
 
 
 def endpoint_weights(lattice: Lattice) -> Floats:
@@ -113,8 +123,8 @@ def add_detail(
     return (fitted.endpoints, fitted.vertical, fitted.horizontal), factor * noise
 
 
-def less_flux(lattice: Lattice, parts: Parts, size: SizeEstimate) -> Parts:
-    """Numbers whose mean answer to the query set is half-way to the measured one, if it is above that.
+def less_flux(lattice: Lattice, parts: Parts, size: SizeEstimate, share: float = 0.5) -> Parts:
+    """Numbers whose mean answer to the query set is closer to the measured one by a share, if it is above that.
 
     Noise that cannot go below 0 adds flux between the lines that are pinned. Edges may shrink: with fewer crossings,
     the same endpoints are still enough. Small rectangles rather have too little, hence half-way.
@@ -123,7 +133,7 @@ def less_flux(lattice: Lattice, parts: Parts, size: SizeEstimate) -> Parts:
     endpoints, vertical, horizontal = parts
     flux = float((of_vertical * vertical).sum() + (of_horizontal * horizontal).sum())
     wanted = size.answer - float((of_ends * endpoints).sum())
-    scale = 1 - (1 - min(max(wanted / flux, 0.0), 1.0)) / 2 if flux > 0 else 1.0
+    scale = 1 - share * (1 - min(max(wanted / flux, 0.0), 1.0)) if flux > 0 else 1.0
     return endpoints, vertical * scale, horizontal * scale
 
 

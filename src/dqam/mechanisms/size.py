@@ -73,12 +73,13 @@ def measure_size(
     least: float = np.inf,
     first: Fraction = LOOK,
     share: Callable[[float], Fraction] = two_looks,
+    margin: float = 0.0,
 ) -> SizeEstimate:
     """Measure the number of trips and the average answer with the share `first` of `budget`.
 
     A second measurement may raise that to the share `share(signal)`, for the signal that the first one finds. If the
-    signal after any measurement is below `least`, the size is not `enough`: all of the remaining budget is spent on it,
-    and a mechanism should spread the trips evenly.
+    signal is then below `least`, or after the first measurement by more than `margin` standard deviations, the size is
+    not `enough`: all of the remaining budget is spent on it, and a mechanism should spread the trips evenly.
 
     With a wary curator, the publication ends with an `EmptyMapError` if the number of trips cannot be distinguished
     from 0: after the first measurement if it is below 1.25 standard deviations of its noise, after another one if it is
@@ -95,7 +96,8 @@ def measure_size(
     size = _sized(curator, covers, looks, epsilon)
     if curator.wary and size.unclear(GLIMPSE):
         raise EmptyMapError(curator)
-    if size.signal >= least and share(size.signal) > first:
+    slack = margin * size.noise * float(epsilon) / curator.unit.max_trips
+    if size.signal + slack >= least and share(size.signal) > first:
         looks.append(_look(curator, again, budget, epsilon * (share(size.signal) - first)))
         size = _sized(curator, covers, looks, epsilon)
         if curator.wary and size.unclear(CLEAR):
