@@ -22,7 +22,16 @@ from dqam.privacy.aggregates import Aggregates, InMemory
 from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import ContributionBound, unknown_person
 from dqam.privacy.noise import Noise, check_scale
-from dqam.statistics import PARTITIONS, SCORES, STATISTICS, PrivatePartition, Question, Scores, Statistic
+from dqam.statistics import (
+    PARTITIONS,
+    SCORES,
+    STATISTICS,
+    PrivatePartition,
+    Question,
+    Scores,
+    Statistic,
+    check_question,
+)
 from dqam.values.guarantee import Neighbours, Number, PaidQuestion, Unit, parse_epsilon
 
 T = TypeVar("T")
@@ -105,14 +114,14 @@ class Curator:
 
     def measure(self, statistic: Statistic, budget: Budget, epsilon: Number | None = None) -> Integers:
         """The statistic plus discrete Laplace noise of scale sensitivity / epsilon; all of `budget` by default."""
-        self._check(statistic, STATISTICS)
+        check_question(statistic, self.grid, STATISTICS)
         sensitivity = operator.index(statistic.sensitivity) * self.unit.max_trips
         entry = self._charge("measure", statistic, sensitivity, sensitivity, budget, epsilon)
         return self._noise.laplace(self._aggregates.value(statistic), entry.scale)
 
     def select(self, scores: Scores, budget: Budget, epsilon: Number | None = None) -> int:
         """The index of the noisy maximum (permute and flip, scale 2 sensitivity / epsilon)."""
-        self._check(scores, SCORES)
+        check_question(scores, self.grid, SCORES)
         sensitivity = operator.index(scores.sensitivity) * self.unit.max_trips
         entry = self._charge("select", scores, sensitivity, 2 * sensitivity, budget, epsilon)
         return self._noise.noisy_max(self._aggregates.value(scores), entry.scale)
@@ -122,17 +131,11 @@ class Curator:
 
         Where noise of several scales is drawn, the widest is noted.
         """
-        self._check(tree, PARTITIONS)
+        check_question(tree, self.grid, PARTITIONS)
         most, kind = self.unit.max_trips, type(tree)
         scale = tree.scale(Fraction(1), most)
         entry = self._charge("partition", tree, tree.sensitivity * most, scale, budget, epsilon, tree.delta)
         return kind.grow(tree, self._aggregates.totals(tree), self._noise, entry.epsilon, most)
-
-    def _check(self, question: Question, proven: frozenset[type]) -> None:
-        """Only questions with a proof are answered, and only where they fit the grid."""
-        if not any(type(question) is kind for kind in proven):
-            raise InputError(f"{type(question).__name__} is not a question with a proof; see dqam.statistics.")
-        question.check(self.grid)
 
     def _charge(
         self,

@@ -24,6 +24,7 @@ from dqam.privacy.curator import Curator
 from dqam.release.provenance import Provenance, check_crs, check_mechanism
 from dqam.release.release import Release
 from dqam.sources import Source
+from dqam.statistics import check_question
 from dqam.statistics.aggregate import Aggregate
 from dqam.values.guarantee import Number, Unit, parse_epsilon, spell
 
@@ -113,7 +114,9 @@ class Plan:
 
     def first_scan(self) -> list[Aggregate]:
         """What an engine should add up in its first scan, because it is asked whatever the answers are."""
-        known = self.mechanism.known_questions(self.grid, self.queries)
+        known = tuple(self.mechanism.known_questions(self.grid, self.queries))
+        for question in known:
+            check_question(question, self.grid)
         return [aggregate for question in known for aggregate in question.aggregates]
 
     def release(

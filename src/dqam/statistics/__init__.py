@@ -8,6 +8,8 @@ An aggregate sees the cells that trips pass, not their times or ids (`dqam.stati
 reaches a release only through a mechanism that asks for it.
 """
 
+from dqam.errors import InputError
+from dqam.geometry.grid import Grid
 from dqam.statistics.buckets import L1Buckets
 from dqam.statistics.cell_shares import MASS, CellShares, GroupShares
 from dqam.statistics.crossings import CROSSING, Crossings
@@ -27,12 +29,23 @@ STATISTICS = frozenset(
 )
 SCORES = frozenset({QueryErrors, LengthQuantile, ShadowQuantile})
 PARTITIONS = frozenset({PrivTree, L1Buckets})
+PROVEN = STATISTICS | SCORES | PARTITIONS
+
+
+def check_question(question: Question, grid: Grid, proven: frozenset[type] = PROVEN) -> None:
+    """Refuse a question without a proof, and one that does not fit the grid. Subclasses have no proof."""
+    kind = type(question)
+    if not any(kind is known for known in proven):
+        raise InputError(f"{kind.__name__} is not a question with a proof; see dqam.statistics.")
+    kind.check(question, grid)
+
 
 __all__ = [
     "CROSSING",
     "MASS",
     "MOST_TRIPS",
     "PARTITIONS",
+    "PROVEN",
     "SCORES",
     "SHADOW",
     "STATISTICS",
@@ -54,4 +67,5 @@ __all__ = [
     "Statistic",
     "TripCount",
     "UniformityCosts",
+    "check_question",
 ]

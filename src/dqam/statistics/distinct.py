@@ -35,7 +35,7 @@ class DistinctTrips(Aggregate):
 
     def _place(self, other: Aggregate) -> int | None:
         """Where the only rectangle is among those of `other`."""
-        if not isinstance(other, DistinctTrips) or len(self.rectangles) != 1:
+        if type(other) is not DistinctTrips or len(self.rectangles) != 1:
             return None
         same = (other.rectangles == self.rectangles).all(axis=1)
         return int(np.argmax(same)) if same.any() else None
