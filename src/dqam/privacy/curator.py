@@ -8,6 +8,7 @@ answers it; nothing that depends on the trips leaves it before that.
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TypeVar
@@ -32,7 +33,7 @@ from dqam.statistics import (
     Statistic,
     check_question,
 )
-from dqam.values.guarantee import Neighbours, Number, PaidQuestion, Unit, parse_epsilon
+from dqam.values.guarantee import Neighbours, Number, PaidQuestion, Unit, parse_epsilon, spell
 
 T = TypeVar("T")
 
@@ -62,6 +63,9 @@ class Curator:
         self._budget = budget
         self._noise = noise
         self._paid: list[PaidQuestion] = []
+        self._spent = Fraction(0)
+        self._closed = False
+        self._lock = threading.Lock()
         aggregates = Aggregates.of(trips) if isinstance(trips, Walks) else trips
         self._aggregates = self._bounded(aggregates, persons) if self.unit.name == "person" else aggregates
         if self._aggregates.unit not in (None, self.unit):
@@ -102,10 +106,16 @@ class Curator:
     @property
     def spent(self) -> Fraction:
         """The sum of what all questions cost."""
-        return sum((entry.epsilon for entry in self._paid), Fraction(0))
+        return self._spent
+
+    def close(self) -> None:
+        """Answer no more questions: what is spent by then is final."""
+        with self._lock:
+            self._closed = True
 
     def __repr__(self) -> str:
-        return f"<Curator of trips on {self.grid}, unit {self.unit}, {self.budget!r}>"
+        spent = f"epsilon {spell(self.spent)} of {spell(self.budget.epsilon)} spent"
+        return f"<Curator of trips on {self.grid}, unit {self.unit}, {spent}>"
 
     @property
     def private(self) -> bool:
@@ -134,7 +144,9 @@ class Curator:
         check_question(tree, self.grid, PARTITIONS)
         most, kind = self.unit.max_trips, type(tree)
         scale = tree.scale(Fraction(1), most)
-        entry = self._charge("partition", tree, tree.sensitivity * most, scale, budget, epsilon, tree.delta)
+        entry = self._charge(
+            "partition", tree, operator.index(tree.sensitivity) * most, scale, budget, epsilon, tree.delta
+        )
         return kind.grow(tree, self._aggregates.totals(tree), self._noise, entry.epsilon, most)
 
     def _charge(
@@ -148,14 +160,22 @@ class Curator:
         delta: str = "",
     ) -> PaidQuestion:
         """Spend and note; nothing has looked at the data before this returns."""
-        if budget.root is not self.budget.root:
+        if type(budget) is not Budget:
+            raise BudgetError(f"A question is paid from a Budget; got {type(budget).__name__}.")
+        if not budget.is_part_of(self.budget):
             raise BudgetError(f"{budget.name} is not part of {self.budget.name}, which pays for this data set.")
-        if epsilon is None and not budget.left:
-            raise BudgetError(f"{budget.name} is spent; nothing is left to ask with.")
-        asked = budget.left if epsilon is None else parse_epsilon(epsilon)
-        scale = Fraction(numerator) / asked
-        check_scale(scale)
-        budget.spend(asked)
-        entry = PaidQuestion(kind, question.name, sensitivity, asked, scale, question.resolution, delta)
-        self._paid.append(entry)
-        return entry
+        with self._lock:
+            if self._closed:
+                raise BudgetError("The publication has ended; nothing more can be asked.")
+            if epsilon is None and not budget.left:
+                raise BudgetError(f"{budget.name} is spent; nothing is left to ask with.")
+            asked = budget.left if epsilon is None else parse_epsilon(epsilon)
+            scale = Fraction(numerator) / asked
+            check_scale(scale)
+            budget.spend(asked)
+            if self._spent + asked > self.budget.epsilon:  # whatever became of the parts of the budget
+                raise BudgetError(f"{self.budget.name}: more than epsilon {spell(self.budget.epsilon)} was requested.")
+            entry = PaidQuestion(kind, question.name, sensitivity, asked, scale, question.resolution, delta)
+            self._paid.append(entry)
+            self._spent += asked
+            return entry

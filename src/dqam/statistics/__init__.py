@@ -8,6 +8,8 @@ An aggregate sees the cells that trips pass, not their times or ids (`dqam.stati
 reaches a release only through a mechanism that asks for it.
 """
 
+from dataclasses import fields
+
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
 from dqam.statistics.buckets import L1Buckets
@@ -33,10 +35,15 @@ PROVEN = STATISTICS | SCORES | PARTITIONS
 
 
 def check_question(question: Question, grid: Grid, proven: frozenset[type] = PROVEN) -> None:
-    """Refuse a question without a proof, and one that does not fit the grid. Subclasses have no proof."""
+    """Refuse a question without a proof, and one that does not fit the grid.
+
+    The proof is of the class: it holds neither for subclasses nor where an object hides what its class defines.
+    """
     kind = type(question)
     if not any(kind is known for known in proven):
         raise InputError(f"{kind.__name__} is not a question with a proof; see dqam.statistics.")
+    if odd := vars(question).keys() - {each.name for each in fields(kind)}:  # type: ignore[arg-type]
+        raise InputError(f"{kind.__name__} was changed: its {', '.join(sorted(odd))} cannot be set.")
     kind.check(question, grid)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -114,7 +115,7 @@ class QueryErrors(OnRectangles):
     estimates: Floats
     name: str = field(default="Rectangle with the worst answer", init=False)
     resolution: int = field(default=1, init=False)
-    sensitivity: int = field(default=1, init=False)
+    sensitivity: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
