@@ -12,7 +12,7 @@ import os
 import posixpath
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -164,8 +164,9 @@ def carry_out(
             charged(spent)
         curator = Curator(aggregates, Budget(plan.epsilon, name), noise, plan.unit, wary=not sure)
         try:
-            return plan.release(curator, spent.id, bound.salt, source.row_is_trip, began), spent
-        except EmptyMapError:
+            with closing(curator):
+                return plan.release(curator, spent.id, bound.salt, source.row_is_trip, began), spent
+        except EmptyMapError:  # the curator is closed: it cannot spend what is given back
             ledger.settle(spent.id, curator.spent)
             raise
 

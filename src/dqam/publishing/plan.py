@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dqam.errors import InputError
+from dqam.errors import BudgetError, InputError
 from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid, check_order
 from dqam.geometry.rectangles import Snapped, random_rectangles, snap
@@ -131,6 +131,13 @@ class Plan:
         if curator.grid != self.grid or curator.unit != self.unit:
             raise InputError("The curator has a different grid or unit from the plan.")
         made = self.mechanism.synthesize(curator, self.queries, curator.budget)
+        histogram, uncertainty = made.histogram, made.uncertainty()  # what these ask is paid for below
+        if histogram.grid != self.grid:
+            raise InputError("The mechanism made a histogram of another grid than the plan's.")
+        if not curator.paid:
+            raise InputError("The mechanism asked nothing of the trips, not even its known questions.")
+        if curator.spent > self.epsilon:
+            raise BudgetError(f"The curator spent epsilon {spell(curator.spent)}, more than {spell(self.epsilon)}.")
         provenance = Provenance(
             id=publication,
             title=self.title,
@@ -149,7 +156,7 @@ class Plan:
             private=curator.private,
             versions={name: version(name) for name in LIBRARIES},
         )
-        return Release(made.histogram, provenance, made.uncertainty())
+        return Release(histogram, provenance, uncertainty)
 
 
 def remark(epsilon: Fraction) -> str:
