@@ -1,17 +1,20 @@
 """Plans: what a mechanism says of itself and asks is checked before any trip is read."""
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
+import dqam
 from dqam import cities
 from dqam.errors import BudgetError, InputError
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.walks import walk
-from dqam.mechanisms import Synthesis, Uniform
+from dqam.mechanisms import Flux, Synthesis, Uniform
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
@@ -106,3 +109,80 @@ def test_a_mechanism_that_asks_nothing_has_no_release() -> None:
 def test_no_release_spends_more_than_planned() -> None:
     with pytest.raises(BudgetError, match="spent epsilon 2, more than 1"):
         release_of(Mine(), epsilon=2)
+
+
+@dataclass(frozen=True)
+class Tuned(Mine):
+    """A mechanism with a parameter."""
+
+    weight: Any = 1
+
+
+@pytest.mark.parametrize("value", [{1}, float("inf"), np.zeros(2), object(), 1j])
+def test_parameters_that_cannot_be_saved_are_refused(value: object) -> None:
+    with pytest.raises(InputError, match="weight of the mechanism must be a plain value"):
+        Plan.of(GRID, 1, Tuned(value))
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [(np.int64(3), 3), (np.float32(0.5), 0.5), (np.True_, True), (Fraction(1, 3), "1/3"), (None, None)],
+)
+def test_parameters_are_plain_values(value: object, plain: object) -> None:
+    (weight,) = Plan.of(GRID, 1, Tuned(value)).parameters.values()
+    assert (weight, type(weight)) == (plain, type(plain))
+
+
+def test_numbers_of_numpy_can_be_saved(tmp_path: Path) -> None:
+    release_of(Flux(side=np.int64(4))).save(tmp_path / "map.nc")  # type: ignore[arg-type]
+    assert dqam.open(tmp_path / "map.nc").provenance.parameters["side"] == 4
+
+
+def test_a_mechanism_describes_itself_before_it_sees_any_answer() -> None:
+    class Changes(Tuned):
+        def synthesize(self, curator: Curator, queries: Any, budget: Budget) -> Synthesis:
+            made = super().synthesize(curator, queries, budget)
+            for name, value in {"weight": curator, "name": "flux", "about": repr(curator)}.items():
+                object.__setattr__(self, name, value)
+            return made
+
+    provenance = release_of(Changes()).provenance
+    assert (provenance.mechanism, provenance.mechanism_about) == (Mine.name, Mine.about)
+    assert provenance.parameters == {"weight": 1}
+
+
+class NoDataclass:
+    name, about, monotone = "mine", "trips spread evenly", False
+    known_questions, synthesize = Uniform.known_questions, Uniform.synthesize
+
+
+class NoWords(Mine):
+    about = 5  # type: ignore[assignment]
+
+
+class NoQuestions(Mine):
+    def known_questions(self, grid: Grid, queries: Any) -> tuple[Question, ...]:
+        return ()
+
+
+class Pretender(Uniform):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "match"),
+    [
+        (NoDataclass(), "must be a dataclass"),
+        (NoWords(), "about of the mechanism must be one line"),
+        (NoQuestions(), "name at least one"),
+        (Pretender(), "'uniform' is the name of a built-in mechanism; give Pretender another"),
+    ],
+)
+def test_mechanisms_that_cannot_be_published_have_no_plan(mechanism: Any, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        Plan.of(GRID, 1, mechanism)
+
+
+def test_a_grid_that_is_too_large_for_a_mechanism_has_no_plan() -> None:
+    with pytest.raises(InputError, match="DAWA takes at most"):
+        Plan.of(Grid(cities.BOUNDS, 2_049, 2_048), 1, "dawa")

@@ -60,16 +60,20 @@ class Dawa:
     def __post_init__(self) -> None:
         if not 0 < self.ratio < 1:
             raise InputError(f"DAWA's ratio is between 0 and 1; got {self.ratio}.")
+        if not self.grain >= 0 or not (self.width is None or self.width >= 0):
+            raise InputError(f"DAWA's width and grain are 0 or more; got {self.width} and {self.grain}.")
 
     def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
         """The size, and the cells that buckets and counts are made of."""
+        cells = math.prod(grid.shape)
+        if cells > MOST_CELLS:
+            raise InputError(f"DAWA takes at most {MOST_CELLS:,} cells; got {cells:,}. Use a lower resolution.")
         return (QueryTotals(queries), CellShares())
 
     def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> Synthesis:
         """Spend all of `budget`; `queries` say where counts should be good."""
+        self.known_questions(curator.grid, queries)  # refuses too large a grid
         cells = math.prod(curator.grid.shape)
-        if cells > MOST_CELLS:
-            raise InputError(f"DAWA takes at most {MOST_CELLS:,} cells; got {cells:,}. Use a lower resolution.")
         least = 120 + math.sqrt(cells) / 3 if self.least is None else self.least
         size = measure_size(curator, queries, budget, least, share=lambda _: LOOK)  # buckets need all that is left
         even = spread_evenly(curator.grid, size)

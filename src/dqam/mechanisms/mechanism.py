@@ -44,7 +44,8 @@ class Mechanism(Protocol):
         """Whether its answers never shrink when a rectangle grows."""
 
     def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
-        """Questions that it is going to ask whatever the answers are, so that one scan of the trips can serve all."""
+        """Questions, at least one, that it is going to ask whatever the answers are, so that one scan of the trips can
+        serve all. Raises an `InputError` if it cannot be used on `grid`: nothing is spent by then."""
 
     def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> Synthesis:
         """Spend all of `budget` on a histogram whose answers are near the distinct counts, above all for `queries`."""

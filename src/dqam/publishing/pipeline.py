@@ -155,7 +155,7 @@ def carry_out(
                 name,
                 plan.epsilon,
                 plan.unit,
-                plan.mechanism.name,
+                plan.name,
                 str(plan.grid),
                 total,
                 sketch=aggregates.sketch,
