@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -76,8 +77,12 @@ class Provenance:
 
     @property
     def delta(self) -> str:
-        """The chance, such as "10^-47", below which epsilon does not hold; empty if it always holds."""
-        return next((entry.delta for entry in self.paid if entry.delta), "")
+        """The chance, such as "10^-47", below which epsilon does not hold; empty if it always holds.
+
+        The chances of all questions add up: to no more than their number times the largest, rounded up to a power.
+        """
+        powers = [int(entry.delta.removeprefix("10^-")) for entry in self.paid if entry.delta]
+        return f"10^-{max(0, min(powers) - math.ceil(math.log10(len(powers))))}" if powers else ""
 
     @property
     def counted(self) -> str:
