@@ -75,7 +75,7 @@ def publish(
 
     What is published:
     mechanism  a name of `dqam.mechanisms.MECHANISMS` or a mechanism such as `Flux(side=24)`; "flux" also gives
-               confidence intervals
+               confidence intervals. An object of your own is code that you must trust: it runs with access to the trips
     queries    rectangles, in the CRS of the grid, that the map is tuned for; random ones by default. They are public:
                never take them from the trips
     gap        trips are cut where the GPS was silent for longer, such as "120s" or "500m"
