@@ -1,5 +1,6 @@
 """Publishing: paid before noise is drawn, never from a seed, and told apart by data set."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +19,7 @@ from dqam.geometry.regions import Partition
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
 from dqam.mechanisms import MECHANISMS, Flux, Synthesis
+from dqam.mechanisms.size import EmptyMapError
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.ledger import Ledger
@@ -25,7 +27,7 @@ from dqam.privacy.noise import OpenDPNoise
 from dqam.publishing import pipeline as publishing
 from dqam.publishing.pipeline import data_set_name, publish
 from dqam.publishing.plan import Plan
-from dqam.statistics import Endpoints, Question
+from dqam.statistics import Endpoints, Question, TripCount
 from dqam.values.guarantee import Unit
 
 GRID = Grid.over(cities.BOUNDS, 4)
@@ -176,6 +178,30 @@ def test_a_mechanism_of_ones_own_can_be_published_and_opened(ledger: Ledger, tmp
     assert again.provenance == release.provenance
     assert again.trips.value == release.trips.value == pytest.approx(2_000, rel=0.05)
     assert "starts and ends in two halves" in again.report()
+
+
+@pytest.mark.parametrize("end", [None, EmptyMapError, RuntimeError, KeyboardInterrupt])
+def test_nothing_can_be_asked_after_the_end(ledger: Ledger, end: type[BaseException] | None) -> None:
+    """However it ends; what is given back after an early end is not spent all the same."""
+    kept: list[tuple[Curator, Budget]] = []
+
+    class Holds(Halves):
+        def synthesize(self, curator: Curator, queries: Any, budget: Budget) -> Synthesis:
+            first, rest = budget.split(first=1, rest=9)
+            kept.append((curator, rest))
+            made = super().synthesize(curator, queries, first)
+            if end is not None:
+                raise EmptyMapError(curator) if end is EmptyMapError else end
+            return made
+
+    with nullcontext() if end is None else pytest.raises(end):
+        publish(TRIPS, GRID, 1, mechanism=Holds(), dataset="city", ledger=ledger)
+    ((curator, rest),) = kept
+    with pytest.raises(BudgetError, match="has ended"):
+        curator.measure(TripCount(), rest)
+    (account,) = ledger.history("city")
+    assert account.spent == (Fraction(1, 10) if end is EmptyMapError else 1)
+    assert curator.spent == Fraction(1, 10)
 
 
 def test_a_person_counts_with_few_trips(ledger: Ledger) -> None:

@@ -37,7 +37,9 @@ from dqam.statistics import (
     UniformityCosts,
 )
 from dqam.statistics.aggregate import Part
+from dqam.statistics.distinct import DistinctTrips
 from dqam.statistics.limits import MOST_CAP
+from dqam.statistics.shadow_sums import CappedShadows
 from dqam.values.guarantee import Unit
 
 GRID = Grid((0.0, 0.0, 3.0, 3.0), 3, 3)
@@ -332,3 +334,19 @@ def test_noisy_answers_come_near_the_exact_ones_at_a_large_epsilon() -> None:
     some = random_rectangles(GRID, 5, RANDOM)
     for statistic in (TripCount(), Endpoints(ROWS), DistinctCounts(some), QueryTotals(some)):
         np.testing.assert_array_equal(curator.measure(statistic, curator.budget, 1000), kept.value(statistic))
+
+
+def test_only_the_aggregate_itself_covers_another() -> None:
+    """Not a subclass, which could add up something else."""
+
+    class Louder(DistinctTrips):
+        pass
+
+    class Higher(CappedShadows):
+        pass
+
+    one, lattice, caps = np.array([[0, 0, 1, 1]]), Lattice.even(GRID, 2), np.array([1, 2])
+    assert DistinctTrips(one).covered_by(DistinctTrips(one))
+    assert not DistinctTrips(one).covered_by(Louder(one))
+    assert CappedShadows(lattice, 1, caps[:1]).covered_by(CappedShadows(lattice, 1, caps))
+    assert not CappedShadows(lattice, 1, caps[:1]).covered_by(Higher(lattice, 1, caps))
