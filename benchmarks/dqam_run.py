@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 from scipy.optimize import linprog
-from tests.consistency.test_pairwise import linear_program
+from tests.oracles.linear_program import linear_program
 
 from benchmarks.measure import city, claim, clocked, seconds
 from benchmarks.pairwise_consistency import violated

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import linprog
-from tests.consistency.test_pairwise import distance, linear_program
+from tests.oracles.linear_program import distance, linear_program
 
 from benchmarks.measure import claim, seconds
 from dqam.consistency.pairwise import make_consistent

@@ -139,14 +139,6 @@ def test_mwem_as_printed_has_faces_only_and_keeps_their_sum() -> None:
         assert histogram.faces.min() > 0
 
 
-def test_dawa_as_printed_has_faces_only() -> None:
-    of = exact()
-    _, histogram = made("dawa-printed", of, 10**6)
-    assert not histogram.vertical.any()
-    assert not histogram.horizontal.any()
-    np.testing.assert_allclose(histogram.faces, of.histogram.faces, atol=0.5)
-
-
 @pytest.mark.parametrize("name", ["mwem-printed", "prish-printed", "dqam-printed"])
 def test_rounds_are_as_many_as_asked(name: str) -> None:
     of = exact(300, 5)

@@ -109,7 +109,7 @@ def test_large_epsilon_is_called_large(release: Release, page: Page) -> None:
     assert "This ε is large" not in page.text
     entry = release.provenance.paid[0]
     whole = replace(entry, epsilon=Fraction(800))
-    page = Page(report(changed(release, epsilon=Fraction(800), ledger=(whole,))))
+    page = Page(report(changed(release, epsilon=Fraction(800), paid=(whole,))))
     assert "This ε is large" in page.text
     assert "nearly 100 % sure afterwards" in page.text
     assert "The trips were measured once." in page.text
