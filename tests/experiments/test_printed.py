@@ -46,17 +46,6 @@ def made(
 def test_printed_forms_are_those_that_can_not_be_published() -> None:
     assert PRINTED.keys() == {name for name, row in MECHANISMS.items() if not row.publishable}
     assert all(name.endswith("-printed") for name in PRINTED)
-    assert {name.removesuffix("-printed") for name in PRINTED} == {"laplace", "mwem", "dawa", "prish", "dqam"}
-    assert {name for name, form in PRINTED.items() if form.faces_only} == {
-        "laplace-printed",
-        "mwem-printed",
-        "dawa-printed",
-    }
-    assert {name for name, form in PRINTED.items() if form.by_rounds} == {
-        "mwem-printed",
-        "prish-printed",
-        "dqam-printed",
-    }
 
 
 @pytest.mark.parametrize("name", PRINTED)
