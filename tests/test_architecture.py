@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import connected_components
 import dqam
 
 SOURCE = Path(dqam.__file__).parent
+TESTS = Path(__file__).parent
 BASE = {"errors", "runtime", "geometry"}
 # what each room may import, besides itself
 FLOOR_PLAN: dict[str, set[str]] = {
@@ -46,6 +47,21 @@ FLOOR_PLAN: dict[str, set[str]] = {
     "explorer": {"errors", "geometry", "release"},
 }
 FLOOR_PLAN["cli"] = set(FLOOR_PLAN)
+# modules that have functions or classes and no tests of their own
+UNTESTED = {"errors": "four exceptions without code of their own"}
+# tests of what several modules do together, or of the project
+TOGETHER = {
+    "engines": {"agreement"},
+    "explorer": {"fuzz", "page"},
+    "mechanisms": {"accuracy", "fingerprints", "replay"},
+    "oracles": {"shapely_and_movingpandas"},
+    "privacy": {"gate"},
+    "privacy/ledger": {"concurrency"},
+    "publishing": {"edges"},
+    "release": {"company"},
+    "runtime": {"processors"},
+    ".": {"architecture", "benchmarks", "docs"},
+}
 
 
 def module_names(source: Path) -> dict[str, Path]:
@@ -159,3 +175,41 @@ def test_what_is_loaded_to_open_and_to_show_a_release(code: str, allowed: set[st
 def test_no_module_is_too_long_to_read_in_one_sitting() -> None:
     lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in module_names(SOURCE).items()}
     assert max(lengths.values()) <= 400, max(lengths, key=lambda name: lengths[name])
+
+
+def mirror_of(source: Path, path: Path) -> Path:
+    """The test file of a module, from the folder of tests; a package's own code is tested in `test_init.py`."""
+    inner = path.relative_to(source)
+    return inner.with_name(f"test_{'init' if inner.stem == '__init__' else inner.stem}.py")
+
+
+def untested(source: Path, tests: Path) -> set[str]:
+    """Modules that define a function or a class and have no test file."""
+    return {
+        path.relative_to(source).with_suffix("").as_posix()
+        for path in source.rglob("*.py")
+        if any(
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+        )
+        and not (tests / mirror_of(source, path)).exists()
+    }
+
+
+def test_every_module_has_its_test_file() -> None:
+    assert untested(SOURCE, TESTS) == set(UNTESTED)
+
+
+def test_every_test_file_has_its_module() -> None:
+    mirrored = {mirror_of(SOURCE, path) for path in SOURCE.rglob("*.py")}
+    together = {Path(folder, f"test_{name}.py") for folder, names in TOGETHER.items() for name in names}
+    assert {path.relative_to(TESTS) for path in TESTS.rglob("test_*.py")} <= mirrored | together
+    assert all((TESTS / path).exists() for path in together)
+
+
+def test_a_module_without_its_test_file_would_be_seen(tmp_path: Path) -> None:
+    (tmp_path / "src" / "room").mkdir(parents=True)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "src" / "room" / "aliases.py").write_text("Pair = tuple[int, int]\n")
+    (tmp_path / "src" / "room" / "code.py").write_text("def f() -> None: ...\n")
+    assert untested(tmp_path / "src", tmp_path / "tests") == {"room/code"}

@@ -18,10 +18,21 @@ from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import OpenDPNoise, SeededNoise
-from dqam.statistics import MASS, CellShares, Crossings, LengthQuantile, QueryErrors, TripCount
+from dqam.statistics import (
+    MASS,
+    CellShares,
+    Crossings,
+    DistinctCounts,
+    Endpoints,
+    LengthQuantile,
+    QueryErrors,
+    QueryTotals,
+    TripCount,
+)
 from dqam.statistics.buckets import L1Buckets
 from dqam.statistics.privtree import PrivTree
 from dqam.values.guarantee import PaidQuestion, Unit
+from tests.statistics.cases import ALL, ROWS, aggregates_of, some
 
 GRID = Grid((0.0, 0.0, 4.0, 4.0), 4, 4)
 
@@ -316,3 +327,10 @@ def test_a_question_that_only_looks_like_a_known_one_is_refused() -> None:
     with pytest.raises(InputError, match="not a question with a proof"):
         curator.measure(Fake(), curator.budget)  # type: ignore[arg-type]
     assert curator.spent == 0
+
+
+def test_noisy_answers_come_near_the_exact_ones_at_a_large_epsilon() -> None:
+    kept = aggregates_of(some(200))
+    curator = Curator(kept.engine.walks, Budget(4000), SeededNoise(0), Unit.trip())
+    for statistic in (TripCount(), Endpoints(ROWS), DistinctCounts(ALL), QueryTotals(ALL)):
+        np.testing.assert_array_equal(curator.measure(statistic, curator.budget, 1000), kept.value(statistic))

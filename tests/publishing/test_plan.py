@@ -1,4 +1,4 @@
-"""Plans: what a mechanism says of itself and asks is checked before any trip is read."""
+"""Plans: every choice is public, and all are checked before any trip is read."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -17,15 +17,33 @@ from dqam.geometry.walks import walk
 from dqam.mechanisms import Flux, Synthesis, Uniform
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.privacy.noise import SeededNoise
+from dqam.privacy.noise import OpenDPNoise, SeededNoise
 from dqam.publishing.plan import Plan
 from dqam.release.release import Release
 from dqam.statistics import DistinctCounts, QueryTotals, Question, TripCount
 from dqam.statistics.aggregate import Aggregate, Part
+from dqam.values.guarantee import Unit
 from dqam.values.uncertainty import Uncertainty
 
 GRID = Grid.over(cities.BOUNDS, 3)
 (TRIPS,) = cities.city_trips(500, 0)
+
+
+def test_a_plan_fits_its_curator() -> None:
+    plan = Plan.of(GRID, 1, unit="person")
+    for grid, unit in ((GRID, Unit.trip()), (Grid.over(cities.BOUNDS, 4), Unit.trip())):
+        curator = Curator(walk(TRIPS, grid), Budget(1), OpenDPNoise(), unit)
+        with pytest.raises(InputError, match="different grid or unit"):
+            plan.release(curator, "id")
+        assert not curator.spent
+
+
+def test_the_queries_are_those_given() -> None:
+    areas = [(cities.BOUNDS[0], cities.BOUNDS[1], cities.BOUNDS[0] + 0.01, cities.BOUNDS[1] + 0.01)]
+    plan = Plan.of(GRID, 1, queries=areas)
+    assert plan.queries.tolist() == [[0, 0, 1, 1]]
+    assert plan.queries_in_words == "1 rectangles chosen by the publisher"
+    assert len(Plan.of(GRID, 1).queries) == 16_000
 
 
 @dataclass(frozen=True)

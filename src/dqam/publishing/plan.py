@@ -148,7 +148,7 @@ class Plan:
         if curator.grid != self.grid or curator.unit != self.unit:
             raise InputError("The curator has a different grid or unit from the plan.")
         made = self.mechanism.synthesize(curator, self.queries, curator.budget)
-        histogram, uncertainty = made.histogram, made.uncertainty()  # before curator.paid is read: they may ask questions
+        histogram, uncertainty = made.histogram, made.uncertainty()  # which may ask more, so before curator.paid
         if histogram.grid != self.grid:
             raise InputError("The histogram of the mechanism has a different grid from the plan.")
         if not curator.paid:
@@ -191,7 +191,9 @@ def remark(epsilon: Fraction) -> str:
 def _parameters(mechanism: Mechanism) -> dict[str, Any]:
     """The parameters of a mechanism as JSON values; fractions become text, NumPy numbers become Python numbers."""
     if not is_dataclass(mechanism):
-        raise InputError(f"A mechanism must be a dataclass whose fields are its parameters; {type(mechanism).__name__} is not.")
+        raise InputError(
+            f"A mechanism must be a dataclass whose fields are its parameters; {type(mechanism).__name__} is not."
+        )
     found = {}
     for each in fields(mechanism):
         value = getattr(mechanism, each.name)

@@ -47,20 +47,6 @@ def test_a_name_makes_its_mechanism_with_default_parameters(name: str, kind: typ
     assert make(name) == kind()
 
 
-def test_the_comparison_table_of_the_paper() -> None:
-    """Data-aware, query-aware, consistent. All measure the mean answer to the queries, and fit it: even the floor."""
-    flags = {name: (row.data_aware, row.query_aware, row.consistent) for name, row in MECHANISMS.items()}
-    assert flags["flux"] == (False, True, "monotone")
-    assert flags["uniform"] == (False, True, "optimal")
-    assert flags["laplace"] == flags["laplace-printed"] == (False, True, "")
-    assert flags["mwem"] == flags["mwem-printed"] == (False, True, "")
-    assert flags["dawa"] == flags["dawa-printed"] == (True, True, "")
-    assert flags["prish"] == flags["prish-printed"] == (False, True, "greedy")
-    assert flags["dqam"] == flags["dqam-printed"] == (True, True, "optimal")
-    assert len(flags) == 12
-    assert all(row.about for row in MECHANISMS.values())
-
-
 @pytest.mark.parametrize("name", PUBLISHABLE)
 def test_query_aware_mechanisms_depend_on_the_queries(name: str) -> None:
     mechanism, kept = FORCED.get(name, make(name)), city(300)
