@@ -56,16 +56,26 @@ finally:
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize(
-    "then", ["time.sleep(20)", "write_whole('map', b'', overwrite=False)", "write_whole('map', b'')"]
+    "then",
+    [
+        "signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM]); time.sleep(20)",
+        "write_whole('map', b'', overwrite=False)",
+        "write_whole('map', b'')",
+    ],
+    ids=["waiting", "new file", "any file"],
 )
 def test_a_signal_that_falls_into_a_callback_is_not_lost(tmp_path: Path, ending: signal.Signals, then: str) -> None:
-    """Python drops what is raised there, and goes on; but not for long, and no file is written."""
+    """Python drops what is raised there, and goes on; but not for long, and no file is written.
+
+    The alarm that raises it again is blocked, so that the program gets as far as each case needs.
+    """
     program = f"""
-import os, time, weakref
+import os, signal, time, weakref
 from dqam.runtime.files import write_whole
 from dqam.runtime.stopping import handle_signals
 class Thing: pass
 handle_signals()
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
 thing = Thing()
 falls_in = weakref.ref(thing, lambda _: os.kill(os.getpid(), {int(ending)}))
 try:
@@ -88,6 +98,32 @@ finally:
     assert done.stdout.split() == ["dropped", "unwound"], done.stderr
     assert done.returncode in (128 + ending, -ending)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_alarm_during_the_hook_comes_again() -> None:
+    """What the hook itself raises is lost."""
+    program = """
+import os, signal, time, weakref
+from dqam.runtime.stopping import handle_signals
+class Thing: pass
+plain = signal.setitimer
+def at_once(which, seconds, *interval):
+    if seconds:
+        signal.raise_signal(signal.SIGALRM)
+    return plain(which, seconds, *interval)
+signal.setitimer = at_once
+handle_signals()
+thing = Thing()
+falls_in = weakref.ref(thing, lambda _: os.kill(os.getpid(), signal.SIGTERM))
+try:
+    del thing
+    time.sleep(20)
+    print("went on")
+finally:
+    print("unwound")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("unwound\n", 128 + signal.SIGTERM), done.stderr
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
