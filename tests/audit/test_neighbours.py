@@ -26,7 +26,7 @@ from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
 from dqam.sources import csv_table, grouping, parquet_table, points, source
 from dqam.sources.validation import Validation
-from dqam.statistics import PARTITIONS, SCORES, STATISTICS, TripCount, UniformityCosts
+from dqam.statistics import PROVEN, TripCount, UniformityCosts
 from dqam.statistics.shadow_sums import CappedShadows
 from dqam.values.guarantee import Unit
 from tests.commands import run
@@ -48,7 +48,7 @@ def assert_alike(results: list[PairResults]) -> None:
 
 
 def test_every_question_is_asked() -> None:
-    assert {type(question) for question in QUESTIONS} == STATISTICS | SCORES | PARTITIONS
+    assert {type(question) for question in QUESTIONS} == PROVEN
 
 
 @pytest.mark.parametrize(("name", "by"), CASES)
