@@ -69,7 +69,7 @@ def test_the_unit_is_that_of_the_engine(shuffled: Path) -> None:
     ):
         Curator(with_first_scan(disk, plan.queries), Budget(1), SeededNoise(0), Unit.person(1))
     with (
-        pytest.raises(InputError, match="are bounded for the unit"),
+        pytest.raises(InputError, match="are bounded for one .* but the plan is for one "),
         aggregates_of(plan, dqam.read(shuffled), ContributionBound(Unit.trip())),
     ):
         pass

@@ -24,6 +24,9 @@ def test_epsilon_is_a_number_above_0(bad: object) -> None:
 
 def test_units() -> None:
     assert Unit.person(3).max_trips == 3
+    assert Unit.trip().in_words == "one trip"
+    assert Unit.person(1).in_words == "one person with at most 1 trip"
+    assert Unit.person(2_000).in_words == "one person with at most 2,000 trips"
     for name, trips in (("trip", 2), ("person", 0), ("family", 1)):
         with pytest.raises(InputError):
             Unit(name, trips)

@@ -205,7 +205,9 @@ def aggregates_of(
 ) -> Iterator[Aggregates]:
     """Aggregates over the trips that count, wherever they are stored; with a sketch of all trips if there is a key."""
     if bound.unit != plan.unit:
-        raise InputError(f"Contributions are bounded for the unit {bound.unit}, but the plan is for {plan.unit}.")
+        raise InputError(
+            f"Contributions are bounded for {bound.unit.in_words}, but the plan is for {plan.unit.in_words}."
+        )
     if engine not in ENGINES:
         raise InputError(f"There is no engine {engine!r}; use one of {', '.join(ENGINES)}.")
     if not isinstance(memory, int):
