@@ -115,7 +115,7 @@ class Curator:
 
     def __repr__(self) -> str:
         spent = f"epsilon {spell(self.spent)} of {spell(self.budget.epsilon)} spent"
-        return f"<Curator of trips on {self.grid}, unit {self.unit.name!r}, {spent}>"
+        return f"<Curator of trips on {self.grid}, unit {self.unit}, {spent}>"
 
     @property
     def private(self) -> bool:
