@@ -4,8 +4,8 @@ A plain scan reads all columns of all points with the same engine and hands them
 it is PyArrow that reads. Whole trips are the same with the points of each trip brought together and in order, which all
 work on trips has to begin with; for DuckDB, which is for more than memory holds, also what it takes to have the points
 in a table on its disk. Ours then lays the trips on 2^8 x 2^8 cells and takes all sums that flux needs: in a first scan
-trips, shares, ends, lengths and the distinct counts of 16,000 rectangles, and in a second the shadows for 40 caps. What
-is done with the sums after that is the same for all, and not in the times. The fastest of three counts.
+the trips and the distinct counts of 16,000 rectangles, and in a second the shadows for 40 caps. What is done with the
+sums after that is the same for all, and not in the times. The fastest of three counts.
 
     python -m benchmarks.engines [--trips 1000000] [--points 50000000]
 """
@@ -46,10 +46,7 @@ from dqam.publishing.pipeline import aggregates_of
 from dqam.publishing.plan import Plan
 from dqam.release.release import Release
 from dqam.sources import read
-from dqam.statistics.cell_shares import MassByCell
 from dqam.statistics.distinct import DistinctTrips
-from dqam.statistics.endpoints import EndpointsByCell
-from dqam.statistics.quantile import Lengths
 from dqam.statistics.shadow_sums import CappedShadows, ShadowSizes
 from dqam.statistics.trip_count import TripsOnGrid
 
@@ -60,9 +57,8 @@ GIB = 1 << 30
 
 
 def scanned(engine: Engine, queries: np.ndarray) -> Aggregates:
-    """Totals of an engine that begins with what every mechanism asks, and more."""
-    first = TripsOnGrid(), DistinctTrips(queries), MassByCell(), EndpointsByCell()
-    return Aggregates(engine, first)
+    """Totals of an engine that begins with what flux asks first."""
+    return Aggregates(engine, (TripsOnGrid(), DistinctTrips(queries)))
 
 
 def shuffled(trips: int, times: int = 1) -> Path:
@@ -158,13 +154,7 @@ def run(engine: str, folder: Path, session: Any, memory: int = 4 * GIB, resoluti
     trips = session.read.parquet(str(folder)) if engine == "spark" else read(folder)
     began = time.perf_counter()
     with aggregates_of(plan, trips, ContributionBound(plan.unit, ""), engine, memory) as records:
-        sums = [
-            records.total(TripsOnGrid()),
-            records.total(DistinctTrips(plan.queries)),
-            records.total(MassByCell()),
-            records.total(EndpointsByCell()),
-        ]
-        sums.append(records.total(Lengths(np.arange(100))))
+        sums = [records.total(TripsOnGrid()), records.total(DistinctTrips(plan.queries))]
         between = time.perf_counter()
         sums.append(records.total(ShadowSizes(lattice, 3, caps)))
         sums.append(records.total(CappedShadows(lattice, 3, np.array([int(caps[-1])])))[0])
@@ -225,13 +215,7 @@ def killed(trips: int) -> None:
 
         killers = [Timer(5, kill), Timer(2, kill)]
         killers[0].start()
-        sums = [
-            records.total(TripsOnGrid()),
-            records.total(DistinctTrips(plan.queries)),
-            records.total(MassByCell()),
-            records.total(EndpointsByCell()),
-        ]
-        sums.append(records.total(Lengths(np.arange(100))))
+        sums = [records.total(TripsOnGrid()), records.total(DistinctTrips(plan.queries))]
         killers[1].start()
         sums += [
             records.total(ShadowSizes(lattice, 3, caps)),
