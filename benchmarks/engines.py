@@ -4,8 +4,8 @@ A plain scan reads all columns of all points with the same engine and hands them
 it is PyArrow that reads. Whole trips are the same with the points of each trip brought together and in order, which all
 work on trips has to begin with; for DuckDB, which is for more than memory holds, also what it takes to have the points
 in a table on its disk. Ours then lays the trips on 2^8 x 2^8 cells and takes all sums that flux needs: in a first scan
-trips, shares, ends, lengths and the distinct counts of 16,000 rectangles, and in a second the shadows for 40 caps. What
-is done with the sums after that is the same for all, and not in the times. The fastest of three counts.
+the trips and the distinct counts of 16,000 rectangles, and in a second the shadows for 40 caps. What is done with the
+sums after that is the same for all, and not in the times. The fastest of three counts.
 
     python -m benchmarks.engines [--trips 1000000] [--points 50000000]
 """
@@ -46,10 +46,7 @@ from dqam.publishing.pipeline import aggregates_of
 from dqam.publishing.plan import Plan
 from dqam.release.release import Release
 from dqam.sources import read
-from dqam.statistics.cell_shares import MassByCell
 from dqam.statistics.distinct import DistinctTrips
-from dqam.statistics.endpoints import EndpointsByCell
-from dqam.statistics.quantile import Lengths
 from dqam.statistics.shadow_sums import CappedShadows, ShadowSizes
 from dqam.statistics.trip_count import TripsOnGrid
 
@@ -60,9 +57,8 @@ GIB = 1 << 30
 
 
 def with_first_scan(engine: Engine, queries: np.ndarray) -> Aggregates:
-    """Totals of an engine that begins with what every mechanism asks, and more."""
-    first = TripsOnGrid(), DistinctTrips(queries), MassByCell(), EndpointsByCell()
-    return Aggregates(engine, first)
+    """Totals of an engine that begins with what flux asks first."""
+    return Aggregates(engine, (TripsOnGrid(), DistinctTrips(queries)))
 
 
 def shuffled(trips: int, times: int = 1) -> Path:
@@ -154,8 +150,7 @@ def asked(resolution: int) -> tuple[Plan, Lattice, Integers]:
 
 def first_sums(aggregates: Aggregates, plan: Plan) -> list[Integers]:
     """What the first scan adds up."""
-    asked = TripsOnGrid(), DistinctTrips(plan.queries), MassByCell(), EndpointsByCell(), Lengths(np.arange(100))
-    return [aggregates.total(each) for each in asked]
+    return [aggregates.total(TripsOnGrid()), aggregates.total(DistinctTrips(plan.queries))]
 
 
 def run(engine: str, folder: Path, session: Any, memory: int = 4 * GIB, resolution: int = 8) -> Run:

@@ -42,7 +42,7 @@ def main(*arguments: str) -> None:
         print(f"{name:<20} {took:6.3f} s")
     for name in ours:
         claim(f"{name}, seconds", fastest[name], MOST_SECONDS, at_most=True)
-        claim(f"{name} / {bare}", fastest[name] / fastest[bare], 4, at_most=True)
+        claim(f"{name} / {bare}", fastest[name] / fastest[bare], 3, at_most=True)
 
 
 if __name__ == "__main__":
