@@ -12,8 +12,10 @@ NAMES = (
     "current_projection",
     "dqam_run",
     "flux_run",
+    "flux_accuracy",
     "histogram_floor",
     "explorer_load",
+    "start",
     "engines",
 )
 

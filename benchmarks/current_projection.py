@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import block_array, csr_array, eye_array, kron
 
-from benchmarks.measure import claim, seconds
+from benchmarks.measure import claim, options, seconds
 from dqam import cities
 from dqam.consistency.currents import CellTargets, FittedHistogram, fit_histogram
 from dqam.geometry.arrays import Floats
@@ -83,9 +83,10 @@ def solve(program: Program, most_seconds: float) -> bool:
     return bool(solved.status == 0)
 
 
-def main() -> None:
+def main(*arguments: str) -> None:
+    tiny = options(__doc__).parse_args(arguments or None).tiny
     fit_histogram(*_problem(city(3, 1.0)))  # compile
-    for resolution in (5, 6, 7):
+    for resolution in (3,) if tiny else (5, 6, 7):
         given = city(resolution, 1.0)
         side = 2**resolution
         ours, found = seconds(lambda g=given: fit_histogram(*_problem(g)))  # type: ignore[misc]
@@ -94,21 +95,24 @@ def main() -> None:
         if resolution == 7:
             claim("HiGHS / ours at 128 x 128", slow / ours, 50)
     paces = []
-    for resolution in (6, 7, 8, 9, 10):
+    for resolution in (3, 4) if tiny else (6, 7, 8, 9, 10):
         walks, cells, grid = city(resolution, 1.0)
-        steps = max(2, 2**24 // 4**resolution)
+        steps = 2 if tiny else max(2, 2**24 // 4**resolution)
         taken, found = seconds(lambda c=cells, g=grid, s=steps: fit_histogram(g, TRIPS, c, tolerance=0, most_steps=s))  # type: ignore[misc]
         paces.append(taken / found.steps / 4**resolution * 1e9)
         print(f"{grid.rows:>4} x {grid.columns:<4} {paces[-1]:6.2f} ns a cell and step")
     claim("a step's time per cell, slowest grid / fastest", max(paces) / min(paces), 3, at_most=True)
-    for noise in (0.2, 1.0, 5.0):
-        walks, cells, grid = city(8, noise)
+    for noise in (1.0,) if tiny else (0.2, 1.0, 5.0):
+        walks, cells, grid = city(4 if tiny else 8, noise)
         taken, found = seconds(lambda c=cells, g=grid: fit_histogram(g, TRIPS, c), runs=1)  # type: ignore[misc]
         rectangles = random_rectangles(grid, 2000, np.random.default_rng(5))
         truth = count_distinct(walks, rectangles, grid)
         noisy = SpatialHistogram.from_flux(grid, cells.endpoints, cells.vertical, cells.horizontal)
         before, after = (np.abs(of.answers(rectangles) - truth).mean() for of in (noisy, found.histogram))
-        print(f" 256 x 256  noise {noise}: {taken:.2f} s, {_words(found)}; error {before:.0f} -> {after:.0f}")
+        print(
+            f"{grid.rows:>4} x {grid.columns:<4} noise {noise}: {taken:.2f} s, {_words(found)}; "
+            f"error {before:.0f} -> {after:.0f}"
+        )
 
 
 def _problem(given: tuple[list[Walks], CellTargets, Grid]) -> tuple[Grid, float, CellTargets]:

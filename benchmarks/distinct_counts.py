@@ -6,7 +6,7 @@ import numpy as np
 import shapely
 from numba import njit, prange
 
-from benchmarks.measure import city, claim, seconds
+from benchmarks.measure import city, claim, options, seconds
 from dqam import cities
 from dqam.geometry.counting import count_distinct
 from dqam.geometry.grid import Grid
@@ -58,12 +58,14 @@ def by_tree(trips: Trips, rectangles: Snapped) -> np.ndarray:
     return np.bincount(pairs[0], minlength=len(rectangles.cells))
 
 
-def main() -> None:
-    grid = Grid.over(cities.BOUNDS, 8)
-    trips = read(city(100_000)).trips()
+def main(*arguments: str) -> None:
+    tiny = options(__doc__).parse_args(arguments or None).tiny
+    grid = Grid.over(cities.BOUNDS, 6 if tiny else 8)
+    most = 1_000 if tiny else 100_000
+    trips = read(city(most)).trips()
     walks = walk(trips, grid)
     assert walks.on_grid == len(walks), "bounding boxes below want every trip on the grid"
-    rectangles = random_rectangles(grid, 16_000, np.random.default_rng(0))
+    rectangles = random_rectangles(grid, most * 4 // 25, np.random.default_rng(0))
     places = (*rows_and_columns(walks), walks.visits, bounding_boxes(walks))
 
     count_distinct(walks, rectangles[:10], grid)  # compile
@@ -71,33 +73,34 @@ def main() -> None:
     ours, counts = seconds(lambda: count_distinct(walks, rectangles, grid))
     loop, same = seconds(lambda: pairwise(*places, rectangles.astype(np.int32)), runs=1)
     np.testing.assert_array_equal(counts, same)
-    print(f"16,000 rectangles x 100,000 trips: ours {ours:.2f} s, pairwise loop {loop:.2f} s")
+    print(f"{len(rectangles):,} rectangles x {most:,} trips: ours {ours:.2f} s, pairwise loop {loop:.2f} s")
     claim("pairwise loop / ours", loop / ours, 10)
 
-    subset, some = trips.slice(0, 10_000), Snapped.of(rectangles[:4_000], grid)
+    subset, some = trips.slice(0, most // 10), Snapped.of(rectangles[: most // 25], grid)
     few = walk(subset, grid)
     tree, found = seconds(lambda: by_tree(subset, some), runs=1)
     quick, counts = seconds(lambda: count_distinct(few, some.cells, grid))
     differ = int(np.abs(found - counts).sum())
     print(
-        f"4,000 rectangles x 10,000 trips: ours {quick:.3f} s, STRtree {tree:.2f} s; counts differ by {differ} in all"
+        f"{most // 25:,} rectangles x {most // 10:,} trips: ours {quick:.3f} s, STRtree {tree:.2f} s; "
+        f"counts differ by {differ} in all"
     )
     claim("Shapely STRtree / ours", tree / quick, 100)
 
-    print("growth with n (16,000 rectangles):")
-    for n in (1_000, 10_000, 100_000):
+    print(f"growth with n ({len(rectangles):,} rectangles):")
+    for n in (most // 100, most // 10, most):
         part = walk(trips.slice(0, n), grid)
         took = seconds(lambda w=part: count_distinct(w, rectangles, grid))[0]  # type: ignore[misc]
-        print(f"  {n:>9,} trips  {took:7.3f} s  {took / n / 16_000 * 1e9:7.3f} ns a pair")
-    print("growth with rectangles (100,000 trips):")
-    for m in (1, 1_000, 16_000, 64_000):
+        print(f"  {n:>9,} trips  {took:7.3f} s  {took / n / len(rectangles) * 1e9:7.3f} ns a pair")
+    print(f"growth with rectangles ({most:,} trips):")
+    for m in (1, 100) if tiny else (1, 1_000, 16_000, 64_000):
         more = random_rectangles(grid, m, np.random.default_rng(1))
         took = seconds(lambda r=more: count_distinct(walks, r, grid), runs=2)[0]  # type: ignore[misc]
         print(f"  {m:>9,} rectangles  {took:7.3f} s")
-    print("growth with resolution (100,000 trips, 16,000 rectangles):")
-    for resolution in (6, 7, 8, 9, 10):
+    print(f"growth with resolution ({most:,} trips, {len(rectangles):,} rectangles):")
+    for resolution in (6,) if tiny else (6, 7, 8, 9, 10):
         other = Grid.over(cities.BOUNDS, resolution)
-        asked, laid = random_rectangles(other, 16_000, np.random.default_rng(0)), walk(trips, other)
+        asked, laid = random_rectangles(other, len(rectangles), np.random.default_rng(0)), walk(trips, other)
         took = seconds(lambda w=laid, r=asked, g=other: count_distinct(w, r, g), runs=2)[0]  # type: ignore[misc]
         print(f"  2^{resolution:<2}  {took:7.3f} s")
 

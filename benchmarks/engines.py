@@ -4,15 +4,14 @@ A plain scan reads all columns of all points with the same engine and hands them
 it is PyArrow that reads. Whole trips are the same with the points of each trip brought together and in order, which all
 work on trips has to begin with; for DuckDB, which is for more than memory holds, also what it takes to have the points
 in a table on its disk. Ours then lays the trips on 2^8 x 2^8 cells and takes all sums that flux needs: in a first scan
-trips, shares, ends, lengths and the distinct counts of 16,000 rectangles, and in a second the shadows for 40 caps. What
-is done with the sums after that is the same for all, and not in the times. The fastest of three counts.
+the trips and the distinct counts of 16,000 rectangles, and in a second the shadows for 40 caps. What is done with the
+sums after that is the same for all, and not in the times. The fastest of three counts.
 
     python -m benchmarks.engines [--trips 1000000] [--points 50000000]
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import subprocess
@@ -31,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from benchmarks.measure import BUILD, city, claim, peak_gib, seconds
+from benchmarks.measure import build, city, claim, options, peak_gib, seconds
 from dqam import cities
 from dqam.engines.spark import Spark
 from dqam.geometry.arrays import Integers
@@ -47,10 +46,7 @@ from dqam.publishing.pipeline import aggregates_of
 from dqam.publishing.plan import Plan
 from dqam.release.release import Release
 from dqam.sources import read
-from dqam.statistics.cell_shares import MassByCell
 from dqam.statistics.distinct import DistinctTrips
-from dqam.statistics.endpoints import EndpointsByCell
-from dqam.statistics.quantile import Lengths
 from dqam.statistics.shadow_sums import CappedShadows, ShadowSizes
 from dqam.statistics.trip_count import TripsOnGrid
 
@@ -61,23 +57,22 @@ GIB = 1 << 30
 
 
 def with_first_scan(engine: Engine, queries: np.ndarray) -> Aggregates:
-    """Totals of an engine that begins with what every mechanism asks, and more."""
-    first = TripsOnGrid(), DistinctTrips(queries), MassByCell(), EndpointsByCell()
-    return Aggregates(engine, first)
+    """Totals of an engine that begins with what flux asks first."""
+    return Aggregates(engine, (TripsOnGrid(), DistinctTrips(queries)))
 
 
 def shuffled(trips: int, times: int = 1) -> Path:
     """Generated points at random over many files; so many times over, with other ids."""
-    folder = BUILD / f"shuffled-{trips}-{times}"
+    folder, files = build() / f"shuffled-{trips}-{times}", min(FILES, -(-trips // 100))
     if not folder.exists():
         making = folder.with_suffix(".part")
         making.mkdir(parents=True, exist_ok=True)
-        with duckdb.connect(config={"memory_limit": "8GB", "temp_directory": str(BUILD)}) as base:
+        with duckdb.connect(config={"memory_limit": "8GB", "temp_directory": str(build())}) as base:
             base.execute("SELECT setseed(0.5)")
             points = f"SELECT uid, tid + {10**9} * copy AS tid, datetime, lng, lat FROM read_parquet('{city(trips)}'), "
             base.execute(f"CREATE TABLE points AS {points} range({times}) AS copies(copy) ORDER BY random()")
-            for part in range(FILES):
-                where = f"SELECT * FROM points WHERE rowid % {FILES} = {part}"
+            for part in range(files):
+                where = f"SELECT * FROM points WHERE rowid % {files} = {part}"
                 base.execute(f"COPY ({where}) TO '{making}/{part:02}.parquet' (FORMAT parquet)")
         making.rename(folder)
     return folder
@@ -133,7 +128,7 @@ def by_duckdb(query: str) -> int:
 
 def to_disk(folder: Path) -> None:
     """All points in a table on the disk, in no order: the least that DuckDB does for what is larger than memory."""
-    with TemporaryDirectory(dir=BUILD) as made, duckdb.connect(f"{made}/points.db") as base:
+    with TemporaryDirectory(dir=build()) as made, duckdb.connect(f"{made}/points.db") as base:
         base.execute("SET preserve_insertion_order = false; SET enable_progress_bar = false")
         base.execute(f"CREATE TABLE points AS FROM read_parquet('{folder}/*.parquet')")
 
@@ -147,21 +142,20 @@ class Run(NamedTuple):
     release: Release
 
 
-def asked() -> tuple[Plan, Lattice, Integers]:
+def asked(resolution: int) -> tuple[Plan, Lattice, Integers]:
     """What a release by flux asks of many trips: the plan, the lattice of shadows, and their caps."""
-    plan = Plan.of(Grid.over(cities.BOUNDS, 8), 1)
+    plan = Plan.of(Grid.over(cities.BOUNDS, resolution), 1)
     return plan, Lattice.even(plan.grid, MOST_SIDE), np.unique(np.rint(np.geomspace(3, 162, 40)).astype(np.int64))
 
 
 def first_sums(aggregates: Aggregates, plan: Plan) -> list[Integers]:
     """What the first scan adds up."""
-    asked = TripsOnGrid(), DistinctTrips(plan.queries), MassByCell(), EndpointsByCell(), Lengths(np.arange(100))
-    return [aggregates.total(each) for each in asked]
+    return [aggregates.total(TripsOnGrid()), aggregates.total(DistinctTrips(plan.queries))]
 
 
-def run(engine: str, folder: Path, session: Any, memory: int = 4 * GIB) -> Run:
+def run(engine: str, folder: Path, session: Any, memory: int = 4 * GIB, resolution: int = 8) -> Run:
     """Both scans, and a release with noise from a seed."""
-    plan, lattice, caps = asked()
+    plan, lattice, caps = asked(resolution)
     trips = session.read.parquet(str(folder)) if engine == "spark" else read(folder)
     began = time.perf_counter()
     with aggregates_of(plan, trips, ContributionBound(plan.unit, ""), engine, memory) as aggregates:
@@ -175,20 +169,22 @@ def run(engine: str, folder: Path, session: Any, memory: int = 4 * GIB) -> Run:
     return Run(between - began, ended - between, sums, release)
 
 
-def compare(trips: int) -> None:
+def compare(trips: int, times: int = 3, resolution: int = 8) -> None:
     """All engines: the same sums and releases, and the time of the scans beside a plain one."""
-    folder, small, session = shuffled(trips), shuffled(1_000), spark_session()
+    folder, small, session = shuffled(trips), shuffled(1_000) if times > 1 else None, spark_session()
     ours: Run | None = None
     for engine in ENGINES:
         for work in (plain_scan, whole_trips, run):
+            if small is None:
+                break
             work(engine, small, session)  # compile, and start workers
-        plain, points = seconds(partial(plain_scan, engine, folder, session))
-        whole, _ = seconds(partial(whole_trips, engine, folder, session))
-        runs = [run(engine, folder, session) for _ in range(3)]
+        plain, points = seconds(partial(plain_scan, engine, folder, session), times)
+        whole, _ = seconds(partial(whole_trips, engine, folder, session), times)
+        runs = [run(engine, folder, session, resolution=resolution) for _ in range(times)]
         made, first, second = runs[0], min(each.first for each in runs), min(each.second for each in runs)
         took = {"plain scan": plain, "whole trips": whole, "first scan": first, "second scan": second}
         if engine == "duckdb":
-            took["points to disk"], _ = seconds(partial(to_disk, folder))
+            took["points to disk"], _ = seconds(partial(to_disk, folder), times)
         for what, each in took.items():
             print(f"{engine:>7} {what:>14}: {each:6.1f} s, {points / each / 1e6:6.2f} million points a second")
         claim(f"{engine}: first scan / plain scan", first / plain, 4, at_most=True)
@@ -212,7 +208,7 @@ def killed(trips: int) -> None:
     session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     folder, killed_in = shuffled(trips), list[int]()
-    plan, lattice, caps = asked()
+    plan, lattice, caps = asked(8)
     ours = run("local", folder, None)
     with Spark(read(session.read.parquet(str(folder))), ContributionBound(plan.unit, ""), plan.grid) as engine:
         aggregates = with_first_scan(engine, plan.queries)
@@ -238,9 +234,9 @@ def killed(trips: int) -> None:
     session.stop()
 
 
-def on_disk(points: int) -> None:
-    """DuckDB within 1 GiB, in a process of its own."""
-    folder = shuffled(100_000, -(-points // 2_850_000))
+def on_disk(times: int, trips: int = 100_000) -> None:
+    """DuckDB within 1 GiB, in a process of its own, on the trips so many times over."""
+    folder = shuffled(trips, times)
     began = time.perf_counter()
     release = run("duckdb", folder, None, GIB).release
     rows = ds.dataset(folder).count_rows()
@@ -248,20 +244,25 @@ def on_disk(points: int) -> None:
     claim("peak memory of the process, GiB", peak_gib(), 1, at_most=True)
 
 
-def main() -> None:
-    options = argparse.ArgumentParser()
-    options.add_argument("--trips", type=int, default=1_000_000)
-    options.add_argument("--points", type=int, default=50_000_000)
-    options.add_argument("--only", choices=["on-disk", "killed"], help="each in a process of its own")
-    given = options.parse_args()
-    if given.only:
-        on_disk(given.points) if given.only == "on-disk" else killed(100_000)
-        return
-    compare(given.trips)
-    shuffled(100_000, -(-given.points // 2_850_000))
-    for only in ("killed", "on-disk"):
-        command = [sys.executable, "-m", "benchmarks.engines", "--only", only, "--points", str(given.points)]
-        subprocess.run(command, check=True)
+def main(*arguments: str) -> None:
+    parser = options(__doc__)
+    parser.add_argument("--trips", type=int, default=1_000_000)
+    parser.add_argument("--points", type=int, default=50_000_000)
+    parser.add_argument("--only", choices=["compare", "on-disk", "killed"], help="each in a process of its own")
+    given = parser.parse_args(arguments or None)
+    if given.tiny:
+        compare(200, 1, 4)
+        on_disk(1, 200)
+    elif given.only == "compare":
+        compare(given.trips)
+    elif given.only == "killed":
+        killed(100_000)
+    elif given.only == "on-disk":
+        on_disk(-(-given.points // 2_850_000))
+    else:
+        for only in ("compare", "killed", "on-disk"):
+            command = [sys.executable, "-m", "benchmarks.engines", "--only", only]
+            subprocess.run([*command, "--trips", str(given.trips), "--points", str(given.points)], check=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import BUILD, claim
+from benchmarks.measure import build, claim, options
 from dqam import cities
 from dqam.explorer.server import run, serve
 from dqam.geometry.grid import Grid
@@ -29,7 +29,7 @@ from dqam.publishing.plan import Plan
 from dqam.release.reading import open_release
 from dqam.release.release import Release
 
-CONNECTIONS, SECONDS = 16, 10
+CONNECTIONS = 16
 MANY = 1_000  # rectangles of a request for many
 
 CONSTANT = b'{"value":14037.317793743685,"low":13233.069121194296,"high":14841.566466293074}'
@@ -37,15 +37,16 @@ CONSTANT = b'{"value":14037.317793743685,"low":13233.069121194296,"high":14841.5
 
 @dataclass
 class Load:
-    """What came back: seconds each request took, and how many were not answered with 200."""
+    """What came back in so many seconds: how long each request took, and how many were not answered with 200."""
 
+    seconds: float
     took: list[float] = field(default_factory=list)
     errors: int = 0
 
     @property
     def rate(self) -> float:
         """Requests a second."""
-        return len(self.took) / SECONDS
+        return len(self.took) / self.seconds
 
     def row(self, name: str, base: Load) -> str:
         """A line of the table."""
@@ -71,7 +72,7 @@ def run_server(what: str) -> None:
 @contextmanager
 def server(what: str) -> Iterator[int]:
     """A server in a process of its own, by its port."""
-    command = [sys.executable, "-m", "benchmarks.explorer_load", what]
+    command = [sys.executable, "-m", "benchmarks.explorer_load", "--serve", what]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -80,10 +81,10 @@ def server(what: str) -> Iterator[int]:
             process.terminate()
 
 
-def load(port: int, requests: list[tuple[str, str, bytes | None]]) -> Load:
+def load(port: int, requests: list[tuple[str, str, bytes | None]], seconds: float) -> Load:
     """All connections ask one request after the other, for so many seconds."""
-    loads = [Load() for _ in range(CONNECTIONS)]
-    end = time.perf_counter() + SECONDS
+    loads = [Load(seconds) for _ in range(CONNECTIONS)]
+    end = time.perf_counter() + seconds
 
     def ask(mine: Load, at: int) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
@@ -102,22 +103,28 @@ def load(port: int, requests: list[tuple[str, str, bytes | None]]) -> Load:
         thread.start()
     for thread in threads:
         thread.join()
-    return Load([took for one in loads for took in one.took], sum(one.errors for one in loads))
+    return Load(seconds, [took for one in loads for took in one.took], sum(one.errors for one in loads))
 
 
-def make_release(path: Path) -> Release:
-    """A release of 20,000 generated trips, with noise from a seed."""
-    grid = Grid.over(cities.BOUNDS, 8)
-    trips = next(cities.city_trips(20_000, seed=0))
+def make_release(path: Path, tiny: bool) -> Release:
+    """A release of generated trips, with noise from a seed."""
+    count, resolution = (300, 4) if tiny else (20_000, 8)
+    grid = Grid.over(cities.BOUNDS, resolution)
+    trips = next(cities.city_trips(count, seed=0))
     release = Plan.of(grid, 1).release(Curator(walk(trips, grid), Budget(1), SeededNoise(0)), "a benchmark")
-    path.parent.mkdir(parents=True, exist_ok=True)
     release.save(path, overwrite=True)
     return release
 
 
-def main() -> None:
-    path = BUILD / "explorer.nc"
-    release = make_release(path)
+def main(*arguments: str) -> None:
+    parser = options(__doc__)
+    parser.add_argument("--serve", metavar="RELEASE", help="serve this release, or `constant`, and measure nothing")
+    given = parser.parse_args(arguments or None)
+    if given.serve:
+        run_server(given.serve)
+        return
+    path, lasting = build() / "explorer.nc", 0.1 if given.tiny else 10
+    release = make_release(path, given.tiny)
     bounds = Snapped.of(random_rectangles(release.grid, MANY, np.random.default_rng(0)), release.grid).bounds
     one: list[tuple[str, str, bytes | None]] = [
         ("GET", f"/api/releases/0/count?west={w!r}&south={s!r}&east={e!r}&north={n!r}", None)
@@ -129,12 +136,12 @@ def main() -> None:
         release.count(*rectangle, crs="EPSG:4326")
     alone = asked / (time.perf_counter() - began)
     with server("constant") as port:
-        base = load(port, [("GET", "/", None)])
+        base = load(port, [("GET", "/", None)], lasting)
     with server(str(path)) as port:
-        single = load(port, one)
-        many = load(port, [("POST", "/api/releases/0/counts", body)])
-        listed = load(port, [("GET", "/api/releases", None)])
-    print(f"explorer, {CONNECTIONS} connections, {SECONDS} s each:")
+        single = load(port, one, lasting)
+        many = load(port, [("POST", "/api/releases/0/counts", body)], lasting)
+        listed = load(port, [("GET", "/api/releases", None)], lasting)
+    print(f"explorer, {CONNECTIONS} connections, {lasting} s each:")
     print(f"  {'':<28}{'requests/s':>11}{'p50 ms':>11}{'p99 ms':>11}{'errors':>9}{'/ constant':>12}")
     print(base.row("a constant", base))
     print(listed.row("list of releases", base))
@@ -147,4 +154,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run_server(sys.argv[1]) if len(sys.argv) > 1 else main()
+    main()

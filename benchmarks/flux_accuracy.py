@@ -6,12 +6,12 @@ folder of real data only trips in the made-up city are there. Also: how often th
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.measure import options
 from dqam import cities
 from dqam.experiments.datasets import SAMPLE, made_up, real, wholly_inside
 from dqam.geometry.grid import Grid
@@ -35,31 +35,34 @@ ALLOWED = 1.05  # times the best other
 SIZES = ((0, 16), (16, 64), (64, 128), (128, 257))  # the shorter side of a rectangle, in cells
 
 
-def data_sets(folder: Path | None, sizes: list[int]) -> Iterator[tuple[str, Walks]]:
+def data_sets(folder: Path | None, sizes: list[int], resolution: int) -> Iterator[tuple[str, Walks]]:
     """Names and walks; Porto also with all trips of the sample that lie in the square."""
     kinds = [made_up()[0], *(real(folder) if folder else [])]
     for data in kinds:
         own = [*sizes, _all_inside(folder)] if folder and data.name == "porto" else sizes
         for n in sorted(own):
             trips = Trips.concat(list(data.make(n, 1)))
-            yield f"{data.label(n)}, n = {n:,}", walk(trips, Grid.over(data.bounds, 8))
+            yield f"{data.label(n)}, n = {n:,}", walk(trips, Grid.over(data.bounds, resolution))
 
 
 def _all_inside(folder: Path) -> int:
     return len(wholly_inside(read(folder / SAMPLE).trips(), cities.PORTO_BOUNDS))
 
 
-def main() -> None:
+def main(*arguments: str) -> None:
     """Print a table for each data set, and the cases in which flux is not among the best."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--data", type=Path)
-    options.add_argument("--runs", type=int, default=5)
-    options.add_argument("--sizes", type=int, nargs="+", default=[1_000, 100_000])
-    options.add_argument("--epsilons", nargs="+", default=EPSILONS)
-    given = options.parse_args()
+    parser = options(__doc__)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 100_000])
+    parser.add_argument("--epsilons", nargs="+", default=EPSILONS)
+    given = parser.parse_args(arguments or None)
+    if given.tiny:
+        given.runs, given.sizes, given.epsilons = 1, [300], ["1"]
+    asked = 500 if given.tiny else 16_000
     losers = []
-    for name, walks in data_sets(given.data, given.sizes):
-        queries, fresh = (random_rectangles(walks.grid, 16_000, np.random.default_rng(seed)) for seed in (1, 2))
+    for name, walks in data_sets(given.data, given.sizes, 5 if given.tiny else 8):
+        queries, fresh = (random_rectangles(walks.grid, asked, np.random.default_rng(seed)) for seed in (1, 2))
         kept = Aggregates.of(walks)
         truth, _ = kept.total(DistinctTrips(fresh)), kept.total(DistinctTrips(queries))
         exact = np.abs(np.clip(SpatialHistogram.of(walks).answers(fresh), 0, len(walks)) - truth).mean()

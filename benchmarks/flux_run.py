@@ -10,16 +10,11 @@ are within its time. What is published is a histogram that is private and consis
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.measure import city, claim, clocked, seconds
+from benchmarks.measure import ClockedCurator, city, claim, options, seconds
 from dqam import cities
-from dqam.consistency.currents import fit_histogram
 from dqam.geometry.arrays import Integers
 from dqam.geometry.counting import count_distinct
 from dqam.geometry.grid import Grid
@@ -27,27 +22,10 @@ from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.walks import Walks, walk
 from dqam.mechanisms.flux import Flux
-from dqam.mechanisms.size import measure_size
 from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
-from dqam.privacy.curator import Curator
 from dqam.privacy.noise import OpenDPNoise
 from dqam.sources import read
-from dqam.statistics.shadows import compute_shadows
-
-STEPS: dict[str, tuple[str, Callable[..., Any]]] = {
-    "size and counting": ("dqam.mechanisms.flux.measure_size", measure_size),
-    "shadows": ("dqam.statistics.aggregate.compute_shadows", compute_shadows),
-    "fit": ("dqam.mechanisms.flux.fit_histogram", fit_histogram),
-}  # none of them takes another
-
-
-@contextmanager
-def timed(spent: dict[str, float]) -> Iterator[None]:
-    """Note the seconds of each step."""
-    size, shadows, fitting = (patch(where, clocked(work, spent, name)) for name, (where, work) in STEPS.items())
-    with size, shadows, fitting:
-        yield
 
 
 def laid(trips: int, resolution: int) -> Walks:
@@ -58,17 +36,15 @@ def laid(trips: int, resolution: int) -> Walks:
 
 
 def run(walks: Walks, queries: Integers) -> tuple[float, dict[str, float]]:
-    """Seconds in all and by step, the best of three runs."""
+    """Seconds in all and by question that the curator answers, the best of three runs."""
     best: tuple[float, dict[str, float]] = (float("inf"), {})
     for _ in range(3):
-        spent = dict.fromkeys(STEPS, 0.0)
         budget = Budget(1)
-        with timed(spent):
-            began = time.perf_counter()
-            Flux().synthesize(Curator(Aggregates.of(walks), budget, OpenDPNoise()), queries, budget)
-            total = time.perf_counter() - began
-        assert all(spent.values())  # or a step has moved, and its time is in the rest
-        best = min(best, (total, spent | {"the rest": total - sum(spent.values())}), key=lambda result: result[0])
+        curator = ClockedCurator(Aggregates.of(walks), budget, OpenDPNoise())
+        began = time.perf_counter()
+        Flux().synthesize(curator, queries, budget)
+        total = time.perf_counter() - began
+        best = min(best, (total, {**curator.took, "the fit": total - sum(curator.took.values())}), key=lambda r: r[0])
     return best
 
 
@@ -87,17 +63,19 @@ def compare(what: str, walks: Walks, queries: int) -> float:
     return ratio
 
 
-def main() -> None:
-    """Print the seconds of flux by step, beside the exact histogram and counts, and how they grow."""
-    compare("1,000 trips, resolution 8, to compile", laid(1_000, 8), 1_000)
-    large = laid(100_000, 8)
-    ratio = compare("100,000 trips, resolution 8, 16,000 queries", large, 16_000)
+def main(*arguments: str) -> None:
+    """Print the seconds of flux by question, beside the exact histogram and counts, and how they grow."""
+    tiny = options(__doc__).parse_args(arguments or None).tiny
+    most, many, fine = (2_000, 1_000, 5) if tiny else (100_000, 16_000, 8)
+    compare(f"1,000 trips, resolution {fine}, to compile", laid(1_000, fine), 1_000)
+    large = laid(most, fine)
+    ratio = compare(f"{most:,} trips, resolution {fine}, {many:,} queries", large, many)
     claim("flux / (histogram + counts)", ratio, 10, at_most=True)
     print("how it grows, where one thing is other than above:")
-    compare("  10,000 trips", laid(10_000, 8), 16_000)
-    for resolution in (7, 9):
-        compare(f"  resolution {resolution}", laid(100_000, resolution), 16_000)
-    for queries in (4_000, 64_000):
+    compare(f"  {most // 10:,} trips", laid(most // 10, fine), many)
+    for resolution in (4,) if tiny else (7, 9):
+        compare(f"  resolution {resolution}", laid(most, resolution), many)
+    for queries in (many // 4, 4 * many):
         compare(f"  {queries:,} queries", large, queries)
 
 

@@ -14,14 +14,13 @@ absolute errors are reported. The same with half the counts stands beside it, to
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsmr
 
-from benchmarks.measure import seconds
+from benchmarks.measure import options, seconds
 from dqam.consistency.cone import bordered
 from dqam.consistency.least_squares import answer_rectangles, spread_answers
 from dqam.experiments.datasets import made_up, real
@@ -80,11 +79,11 @@ class Numbers:
         return LinearOperator((len(rectangles), self.size), matvec=answer, rmatvec=spread, dtype=np.float64)
 
 
-def data_sets(folder: Path | None) -> Iterator[tuple[str, Walks]]:
-    """Names and walks of 100,000 trips."""
+def data_sets(folder: Path | None, count: int, resolution: int) -> Iterator[tuple[str, Walks]]:
+    """Names and walks of so many trips."""
     for data in (made_up()[0], *(real(folder) if folder else ())):
-        trips = Trips.concat(list(data.make(TRIPS, 1)))
-        yield data.label(TRIPS), walk(trips, Grid.over(data.bounds, RESOLUTION))
+        trips = Trips.concat(list(data.make(count, 1)))
+        yield data.label(count), walk(trips, Grid.over(data.bounds, resolution))
 
 
 def error(histogram: SpatialHistogram, rectangles: Integers, truth: Integers, trips: int) -> float:
@@ -122,28 +121,29 @@ def check_adjoint(grid: Grid) -> None:
     assert np.allclose(operator.matvec(unknowns), histogram.answers(rectangles))
 
 
-def main() -> None:
+def main(*arguments: str) -> None:
     """Print a line or two for each data set."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--data", type=Path)
-    for name, walks in data_sets(options.parse_args().data):
+    parser = options(__doc__)
+    parser.add_argument("--data", type=Path)
+    given = parser.parse_args(arguments or None)
+    trips, resolution, most, fresh = (300, 4, 1_000, 500) if given.tiny else (TRIPS, RESOLUTION, COUNTS, OTHERS)
+    for name, walks in data_sets(given.data, trips, resolution):
         check_adjoint(walks.grid)
         rectangles, others = (
-            random_rectangles(walks.grid, count, np.random.default_rng(seed))
-            for count, seed in ((COUNTS, 5), (OTHERS, 2))
+            random_rectangles(walks.grid, count, np.random.default_rng(seed)) for count, seed in ((most, 5), (fresh, 2))
         )
         counting, counts = seconds(lambda w=walks, r=rectangles: count_distinct(w, r, w.grid), runs=1)  # type: ignore[misc]
         truth = count_distinct(walks, others, walks.grid)
         mean, exact = float(truth.mean()), SpatialHistogram.of(walks)
         print(
-            f"{name}, {TRIPS:,} trips: mean answer {mean:,.0f}, "
-            f"exact histogram {error(exact, others, truth, TRIPS):,.1f} off",
+            f"{name}, {trips:,} trips: mean answer {mean:,.0f}, "
+            f"exact histogram {error(exact, others, truth, trips):,.1f} off",
             flush=True,
         )
-        for part in (COUNTS // 2, COUNTS):
+        for part in (most // 2, most):
             fitted = rectangles[:part], counts[:part]
             fitting, (least, own, steps) = seconds(
-                lambda e=exact, f=fitted, o=(others, truth): floor(e, TRIPS, f, o),  # type: ignore[misc]
+                lambda e=exact, f=fitted, o=(others, truth): floor(e, trips, f, o),  # type: ignore[misc]
                 runs=1,
             )
             print(

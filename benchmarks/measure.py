@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 import resource
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from dqam import cities
+from dqam.privacy.curator import Curator
 
-BUILD = Path(__file__).parents[1] / "build" / "benchmark"
+
+def options(about: str | None) -> argparse.ArgumentParser:
+    """The options of a benchmark; with --tiny it only shows that it runs."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tiny", action="store_true", help="run within seconds; the numbers mean nothing then")
+    return parser
+
+
+def build() -> Path:
+    """The folder for generated data, which DQAM_BENCHMARKS can name."""
+    folder = Path(os.environ.get("DQAM_BENCHMARKS", Path(__file__).parents[1] / "build" / "benchmark"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def city(trips: int) -> Path:
     """The file of so many generated trips, made if it is not there yet."""
-    path = BUILD / f"city-{trips}.parquet"
+    path = build() / f"city-{trips}.parquet"
     if not path.exists():
-        BUILD.mkdir(parents=True, exist_ok=True)
         start = time.perf_counter()
         points = cities.write_parquet(cities.city_trips(trips, seed=1), path, trips)
         print(f"generated {trips:,} trips, {points:,} points in {time.perf_counter() - start:.1f} s")
@@ -34,17 +49,31 @@ def seconds(work: Callable[[], Any], runs: int = 3) -> tuple[float, Any]:
     return best, result
 
 
-def clocked(work: Callable[..., Any], spent: dict[str, float], name: str) -> Callable[..., Any]:
-    """The same work, which adds the seconds it takes to `spent[name]`."""
+class ClockedCurator(Curator):
+    """A curator that notes the seconds it takes to answer, by question."""
 
-    def run(*given: Any, **options: Any) -> Any:
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.took: dict[str, float] = defaultdict(float)
+
+    def _timed(self, ask: Callable[..., Any], question: Any, *rest: Any) -> Any:
         began = time.perf_counter()
         try:
-            return work(*given, **options)
+            return ask(question, *rest)
         finally:
-            spent[name] += time.perf_counter() - began
+            self.took[question.name] += time.perf_counter() - began
 
-    return run
+    def measure(self, *given: Any) -> Any:
+        """As the curator does."""
+        return self._timed(super().measure, *given)
+
+    def select(self, *given: Any) -> Any:
+        """As the curator does."""
+        return self._timed(super().select, *given)
+
+    def partition(self, *given: Any) -> Any:
+        """As the curator does."""
+        return self._timed(super().partition, *given)
 
 
 def peak_gib() -> float:

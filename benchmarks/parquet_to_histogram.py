@@ -7,7 +7,7 @@ from statistics import median
 
 import pyarrow.parquet as pq
 
-from benchmarks.measure import city, claim, peak_gib, seconds
+from benchmarks.measure import city, claim, options, peak_gib, seconds
 from dqam import cities
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
@@ -22,13 +22,15 @@ def histogram(path: Path, resolution: int = 8) -> SpatialHistogram:
     return SpatialHistogram.of(lay(read(path), grid), grid)
 
 
-def main() -> None:
-    path = city(1_000_000)
+def main(*arguments: str) -> None:
+    tiny = options(__doc__).parse_args(arguments or None).tiny
+    most = 1_000 if tiny else 1_000_000
+    path = city(most)
     histogram(city(1_000))  # compile
     result = histogram(path)
-    claim("peak memory for 1,000,000 trips, GiB", peak_gib(), 4, at_most=True)
+    claim(f"peak memory for {most:,} trips, GiB", peak_gib(), 4, at_most=True)
     plain, ours = [], []
-    for _ in range(9):  # in turns, so that neither has the better moments of the machine
+    for _ in range(1 if tiny else 9):  # in turns, so that neither has the better moments of the machine
         ours.append(seconds(lambda: histogram(path), runs=1)[0])
         took, table = seconds(lambda: pq.read_table(path, columns=COLUMNS), runs=1)
         plain.append(took)
@@ -41,13 +43,13 @@ def main() -> None:
     claim("Parquet to histogram / plain PyArrow read", median(ours) / median(plain), 3, at_most=True)
 
     print("growth with n:")
-    for n in (10_000, 100_000, 1_000_000):
+    for n in (most // 100, most // 10, most):
         file = city(n)
         took = seconds(lambda file=file: histogram(file), runs=2)[0]  # type: ignore[misc]
         print(f"  {n:>9,} trips  {took:7.3f} s  {took / n * 1e6:6.2f} us a trip")
-    print("growth with resolution (100,000 trips):")
-    for resolution in (6, 7, 8, 9, 10):
-        took, made = seconds(lambda k=resolution: histogram(city(100_000), k), runs=2)  # type: ignore[misc]
+    print(f"growth with resolution ({most // 10:,} trips):")
+    for resolution in (6,) if tiny else (6, 7, 8, 9, 10):
+        took, made = seconds(lambda k=resolution: histogram(city(most // 10), k), runs=2)  # type: ignore[misc]
         visits = int(made.faces.sum())
         print(f"  2^{resolution:<2}  {took:7.3f} s  {visits:>11,} visits  {took / visits * 1e9:6.1f} ns a visit")
 

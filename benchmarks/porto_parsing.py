@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow.csv
 
-from benchmarks.measure import BUILD, city, claim, seconds
+from benchmarks.measure import build, city, claim, options, seconds
 from dqam.geometry.trips import Trips
 from dqam.sources import porto, read
 
@@ -28,7 +28,7 @@ HEADER = "TRIP_ID CALL_TYPE ORIGIN_CALL ORIGIN_STAND TAXI_ID TIMESTAMP DAY_TYPE 
 
 def porto_csv(trips: Trips) -> Path:
     """Trips in the layout of the PORTO-TAXI file."""
-    path = BUILD / f"porto-{len(trips)}.csv"
+    path = build() / f"porto-{len(trips)}.csv"
     if not path.exists():
         with path.open("w", newline="") as file:
             writer = csv.writer(file)
@@ -52,8 +52,9 @@ def joined(lists: list[list[list[float]]]) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([np.array(points) for points in lists]), np.array([len(points) for points in lists])
 
 
-def main() -> None:
-    path = porto_csv(read(city(100_000)).trips())
+def main(*arguments: str) -> None:
+    tiny = options(__doc__).parse_args(arguments or None).tiny
+    path = porto_csv(read(city(1_000 if tiny else 100_000)).trips())
     size = path.stat().st_size / 2**20
     read(path).trips()  # compile
     ours, trips = seconds(lambda: read(path).trips())

@@ -1,8 +1,8 @@
-"""Draw which rooms of dqam import which: python docs/import_graph.py SOURCE_FOLDER PICTURE [MODULES.md].
+"""Draw which packages of dqam import which: python docs/import_graph.py SOURCE_FOLDER PICTURE [MODULES.md].
 
-A room is a package or module directly below `dqam`. Imports inside functions count; imports for type checkers only
-(`if TYPE_CHECKING`) do not. `dqam/__init__.py` and `dqam/__main__.py` belong to no room and are left out. The third
-argument is a page to write that lists all modules with the first sentence of their docstrings.
+A package here is a package or module directly below `dqam`. Imports inside functions count; imports for type checkers
+only (`if TYPE_CHECKING`) do not. `dqam/__init__.py` and `dqam/__main__.py` are left out. The third argument is a page
+to write that lists all modules with the first sentence of their docstrings.
 """
 
 import ast
@@ -19,14 +19,14 @@ from matplotlib import pyplot as plt
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-# The floor plan: a room may import the rooms before it.
+# Allowed imports: a package may import the packages before it.
 FLOW = (
     *("errors", "runtime", "geometry", "values", "sources", "consistency", "statistics", "privacy", "engines"),
     *("mechanisms", "release", "cities", "publishing", "experiments", "audit", "explorer", "cli"),
 )
 USES = {"dqam.open": "import dqam; dqam.open", "dqam.explorer": "import dqam.explorer"}
 AGAINST, DIRECT, IMPLIED = "#c81e1e", "#28536b", "#d3dbe0"
-EDGE = 1.7  # where arrows begin and end, from the middle of a room
+EDGE = 1.7  # where lines begin and end, from the middle of a package
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
@@ -43,53 +43,53 @@ def imports(tree: ast.AST) -> Iterator[str]:
         yield from imports(node)
 
 
-def survey(package: Path) -> tuple[list[str], Counter[str], Counter[str], np.ndarray]:
-    """Return the rooms in order, their modules, their lines, and a matrix in which [i, j] means that i imports j."""
-    modules, lines, arrows = Counter[str](), Counter[str](), set[tuple[str, str]]()
-    for path in sorted(package.rglob("*.py")):
-        room = path.relative_to(package).with_suffix("").parts[0]
-        if room.startswith("__"):
+def survey(folder: Path) -> tuple[list[str], Counter[str], Counter[str], np.ndarray]:
+    """Return the packages in order, their modules, their lines, and a matrix in which [i, j] means that i imports j."""
+    modules, lines, pairs = Counter[str](), Counter[str](), set[tuple[str, str]]()
+    for path in sorted(folder.rglob("*.py")):
+        package = path.relative_to(folder).with_suffix("").parts[0]
+        if package.startswith("__"):
             continue
         text = path.read_text(encoding="utf-8")
-        modules[room] += 1
-        lines[room] += text.count("\n")
-        arrows |= {(room, name.split(".")[1]) for name in imports(ast.parse(text))}
-    rooms = sorted(modules, key=lambda room: FLOW.index(room) if room in FLOW else len(FLOW))
-    place = {room: i for i, room in enumerate(rooms)}
-    matrix = np.zeros((len(rooms), len(rooms)), dtype=bool)
-    for source, target in arrows:
+        modules[package] += 1
+        lines[package] += text.count("\n")
+        pairs |= {(package, name.split(".")[1]) for name in imports(ast.parse(text))}
+    packages = sorted(modules, key=lambda package: FLOW.index(package) if package in FLOW else len(FLOW))
+    place = {package: i for i, package in enumerate(packages)}
+    matrix = np.zeros((len(packages), len(packages)), dtype=bool)
+    for source, target in pairs:
         if source != target and target in place:
             matrix[place[source], place[target]] = True
-    if set(rooms) - set(FLOW):  # not built to the floor plan: order the rooms by what they reach
-        order = sorted(range(len(rooms)), key=lambda i: (reach(matrix)[i].sum(), knots(matrix)[i], rooms[i]))
-        rooms, matrix = [rooms[i] for i in order], matrix[np.ix_(order, order)]
-    return rooms, modules, lines, matrix
+    if set(packages) - set(FLOW):  # an older version: order the packages by what they reach
+        order = sorted(range(len(packages)), key=lambda i: (reach(matrix)[i].sum(), knots(matrix)[i], packages[i]))
+        packages, matrix = [packages[i] for i in order], matrix[np.ix_(order, order)]
+    return packages, modules, lines, matrix
 
 
 def reach(matrix: np.ndarray) -> np.ndarray:
-    """Return which room reaches which by one import or more."""
+    """Return which package reaches which by one import or more."""
     steps = [np.unique(np.concatenate([breadth_first_order(matrix, j)[0] for j in row.nonzero()[0]] or [[]]))
              for row in matrix]  # fmt: skip
     return np.array([np.isin(np.arange(len(matrix)), found) for found in steps])
 
 
 def knots(matrix: np.ndarray) -> np.ndarray:
-    """Return the strongly connected group of each room, or -1 for a room that is in a group of its own."""
+    """Return the strongly connected group of each package, or -1 for a package in a group of its own."""
     labels = connected_components(matrix, connection="strong")[1]
     return np.where(np.bincount(labels)[labels] > 1, labels, -1)
 
 
-def draw(package: Path, picture: Path) -> None:
-    """Draw the rooms in one column, the first of the flow at the bottom, with an arc for every import."""
-    rooms, modules, lines, matrix = survey(package)
+def draw(folder: Path, picture: Path) -> None:
+    """Draw the packages in one column, the first of the flow at the bottom, with an arc for every import."""
+    packages, modules, lines, matrix = survey(folder)
     groups = knots(matrix)
     tied = (groups[:, None] == groups) & (groups[:, None] >= 0)
-    upward = np.triu(np.ones_like(matrix), 1)  # to a later room
+    upward = np.triu(np.ones_like(matrix), 1)  # to a later package
     wrong = matrix & (tied | upward)
     right = matrix & ~wrong
     implied = right & (right.astype(int) @ reach(right).astype(int) > 0)
     matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "dqam", "font.family": "sans-serif"}
-    height = len(rooms)
+    height = len(packages)
     figure, axes = plt.subplots(figsize=(8, 0.5 * height + 0.6))
     for kinds, color, width, side, order in (
         (implied, IMPLIED, 0.8, 1, 1),
@@ -112,18 +112,18 @@ def draw(package: Path, picture: Path) -> None:
                     zorder=order,
                 )
             )
-    for i, room in enumerate(rooms):
+    for i, package in enumerate(packages):
         edge = AGAINST if groups[i] >= 0 else DIRECT
         axes.add_patch(
             FancyBboxPatch((-1.6, i - 0.3), 3.2, 0.6, "round,pad=0.05", fc="white", ec=edge, lw=1.2, zorder=4)
         )
-        count = f"{modules[room]} module{'s' * (modules[room] > 1)}, {lines[room]:,} lines"
-        axes.text(-1.5, i, room, ha="left", va="center", weight="bold", fontsize=10, zorder=5)
+        count = f"{modules[package]} module{'s' * (modules[package] > 1)}, {lines[package]:,} lines"
+        axes.text(-1.5, i, package, ha="left", va="center", weight="bold", fontsize=10, zorder=5)
         axes.text(1.5, i, count, ha="right", va="center", fontsize=8, color="#444444", zorder=5)
     key = [
         (DIRECT, "imports"),
-        (IMPLIED, "imports, and also reaches through other rooms"),
-        (AGAINST, "imports against the flow"),
+        (IMPLIED, "imports, and also reaches through other packages"),
+        (AGAINST, "imports that are not allowed"),
     ]
     axes.legend(
         [plt.Line2D([], [], color=color, lw=2) for color, _ in key],
@@ -139,34 +139,37 @@ def draw(package: Path, picture: Path) -> None:
     figure.subplots_adjust(left=0, right=1, bottom=0, top=1 - 0.4 / figure.get_figheight())
     picture.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(picture, metadata={"Date": None} if picture.suffix == ".svg" else None)
-    names = [", ".join(rooms[i] for i in np.flatnonzero(groups == group)) for group in np.unique(groups[groups >= 0])]
-    print(f"rooms: {height}, modules: {modules.total()}, lines: {lines.total():,}, arrows: {matrix.sum()}")
-    print(f"strongly connected groups of more than one room: {len(names)}", *names, sep="\n  ")
-    print(f"arrows against the flow: {wrong.sum()}", *(f"{rooms[i]} -> {rooms[j]}" for i, j in np.argwhere(wrong)),
-          sep="\n  ")  # fmt: skip
+    names = [
+        ", ".join(packages[i] for i in np.flatnonzero(groups == group)) for group in np.unique(groups[groups >= 0])
+    ]
+    print(f"packages: {height}, modules: {modules.total()}, lines: {lines.total():,}, imports: {matrix.sum()}")
+    print(f"strongly connected groups of more than one package: {len(names)}", *names, sep="\n  ")
+    against = [f"{packages[i]} -> {packages[j]}" for i, j in np.argwhere(wrong)]
+    print(f"imports that are not allowed: {wrong.sum()}", *against, sep="\n  ")
 
 
-def modules_page(package: Path) -> str:
-    """Return a page that lists the modules of each room with the first sentence of their docstrings."""
+def modules_page(folder: Path) -> str:
+    """Return a page that lists the modules of each package with the first sentence of their docstrings."""
     lines = ["# Modules", "", "`make figures` writes this page from the docstrings of the source."]
-    room = ""
-    for path in sorted(package.rglob("*.py"), key=lambda path: _place(path.relative_to(package))):
-        parts = path.relative_to(package).with_suffix("").parts
+    package = ""
+    for path in sorted(folder.rglob("*.py"), key=lambda path: _place(path.relative_to(folder))):
+        parts = path.relative_to(folder).with_suffix("").parts
         words = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
         if parts[0].startswith("__") or (parts[-1] == "__init__" and not words):
             continue
-        if parts[0] != room:
-            room = parts[0]
-            lines += ["", f"## {room}", ""]
+        if parts[0] != package:
+            package = parts[0]
+            lines += ["", f"## {package}", ""]
         name = ".".join(("dqam", *parts)).removesuffix(".__init__")
-        sentence = re.split(r"(?<=[.?])\s", " ".join((words or "").split()))[0].rstrip(".")
-        lines.append(f"- `{name}`: {sentence}." if sentence else f"- `{name}`")
+        sentence = re.split(r"(?<=[.?])\s", " ".join((words or "").split()))[0]
+        end = "" if sentence.endswith((".", "?")) else "."
+        lines.append(f"- `{name}`: {sentence}{end}" if sentence else f"- `{name}`")
     return "\n".join(lines) + "\n"
 
 
 def _place(path: Path) -> tuple[int, str]:
-    room = path.with_suffix("").parts[0]
-    return FLOW.index(room) if room in FLOW else len(FLOW), str(path)
+    package = path.with_suffix("").parts[0]
+    return FLOW.index(package) if package in FLOW else len(FLOW), str(path)
 
 
 def loaded(folder: Path, code: str) -> int:

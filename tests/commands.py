@@ -1,5 +1,7 @@
-"""The command, run in this process: as `dqam` does, without the time it takes to start."""
+"""The command, run in this process, which saves the time it takes to start, or in one of its own."""
 
+import signal
+import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
@@ -19,3 +21,15 @@ def run(*arguments: str | Path) -> CompletedProcess[str]:
         except SystemExit as end:
             code = int(end.code or 0)
     return CompletedProcess(command, code, out.getvalue(), err.getvalue())
+
+
+def run_apart(*arguments: str | Path, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, as a user runs it."""
+    command = [sys.executable, "-c", "from dqam.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder)
+
+
+def listen_to_signals() -> None:
+    """Whatever the process that runs the tests ignores."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,6 +1,6 @@
-"""The floor plan of docs/architecture.md holds: which room may import which, lazy imports included.
+"""Which package may import which, as docs/architecture.md says, including imports inside functions.
 
-A room is a package or module directly below `dqam`. Imports for type checkers only do not count.
+A package here is a package or module directly below `dqam`. Imports for type checkers only do not count.
 """
 
 import ast
@@ -16,9 +16,10 @@ from scipy.sparse.csgraph import connected_components
 import dqam
 
 SOURCE = Path(dqam.__file__).parent
+TESTS = Path(__file__).parent
 BASE = {"errors", "runtime", "geometry"}
-# what each room may import, besides itself
-FLOOR_PLAN: dict[str, set[str]] = {
+# what each package may import, besides itself
+ALLOWED_IMPORTS: dict[str, set[str]] = {
     "errors": set(),
     "runtime": {"errors"},
     "geometry": {"errors", "runtime"},
@@ -45,7 +46,22 @@ FLOOR_PLAN: dict[str, set[str]] = {
     },
     "explorer": {"errors", "geometry", "release"},
 }
-FLOOR_PLAN["cli"] = set(FLOOR_PLAN)
+ALLOWED_IMPORTS["cli"] = set(ALLOWED_IMPORTS)
+# modules that have functions or classes and no tests of their own
+UNTESTED = {"errors": "four exceptions without code of their own"}
+# tests of what several modules do together, or of the project
+TOGETHER = {
+    "engines": {"agreement"},
+    "explorer": {"fuzz", "page"},
+    "mechanisms": {"accuracy", "fingerprints", "replay"},
+    "oracles": {"shapely_and_movingpandas"},
+    "privacy": {"gate"},
+    "privacy/ledger": {"concurrency"},
+    "publishing": {"edges"},
+    "release": {"company"},
+    "runtime": {"processors"},
+    ".": {"architecture", "benchmarks", "docs"},
+}
 
 
 def module_names(source: Path) -> dict[str, Path]:
@@ -71,7 +87,7 @@ def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
         yield from imported(node)
 
 
-def arrows(source: Path) -> set[tuple[str, str]]:
+def imports_between(source: Path) -> set[tuple[str, str]]:
     """All imports between modules; of the package itself only its version may be taken."""
     modules, found = module_names(source), set()
     for name, path in modules.items():
@@ -87,31 +103,31 @@ def arrows(source: Path) -> set[tuple[str, str]]:
     return found
 
 
-def test_every_arrow_goes_with_the_flow() -> None:
+def test_every_import_is_allowed() -> None:
     wrong = [
         (one, other)
-        for one, other in sorted(arrows(SOURCE))
-        if (room := one.split(".")[0]) != (next_room := other.split(".")[0]) and next_room not in FLOOR_PLAN[room]
+        for one, other in sorted(imports_between(SOURCE))
+        if (package := one.split(".")[0]) != (target := other.split(".")[0]) and target not in ALLOWED_IMPORTS[package]
     ]
     assert not wrong
 
 
-def test_the_floor_plan_has_no_way_round_and_no_unused_door() -> None:
-    """Each room imports only rooms before it; whatever may be imported is."""
+def test_allowed_imports_have_no_cycle_and_are_all_used() -> None:
+    """Each package imports only packages before it; whatever may be imported is."""
     seen: set[str] = set()
-    for room, before in FLOOR_PLAN.items():
-        assert before <= seen | {room}, room
-        seen.add(room)
-    used = {(one.split(".")[0], other.split(".")[0]) for one, other in arrows(SOURCE)}
-    allowed = {(room, other) for room, before in FLOOR_PLAN.items() for other in before if room not in ("cli", other)}
+    for package, before in ALLOWED_IMPORTS.items():
+        assert before <= seen | {package}, package
+        seen.add(package)
+    used = {(one.split(".")[0], other.split(".")[0]) for one, other in imports_between(SOURCE)}
+    allowed = {(one, other) for one, before in ALLOWED_IMPORTS.items() for other in before if one not in ("cli", other)}
     assert not allowed - used
-    assert {name.split(".")[0] for name in module_names(SOURCE)} == set(FLOOR_PLAN)
+    assert {name.split(".")[0] for name in module_names(SOURCE)} == set(ALLOWED_IMPORTS)
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     names = sorted(module_names(SOURCE))
     matrix = np.zeros((len(names), len(names)), bool)
-    for one, other in arrows(SOURCE):
+    for one, other in imports_between(SOURCE):
         if one != other and not one.startswith(f"{other}."):  # a package is loaded before its modules anyway
             matrix[names.index(one), names.index(other)] = True
     groups = connected_components(matrix, connection="strong")[1]
@@ -120,7 +136,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 @pytest.mark.parametrize(
-    ("room", "line"),
+    ("package", "line"),
     [
         ("release", "from dqam.mechanisms import MECHANISMS"),
         ("release", "def f():\n    from dqam.privacy.curator import Curator"),
@@ -128,16 +144,16 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         ("explorer", "from dqam import publishing"),
     ],
 )
-def test_an_arrow_against_the_flow_would_be_seen(tmp_path: Path, room: str, line: str) -> None:
-    for name in ("mechanisms", "privacy", "publishing", room):
+def test_an_import_that_is_not_allowed_would_be_seen(tmp_path: Path, package: str, line: str) -> None:
+    for name in ("mechanisms", "privacy", "publishing", package):
         (tmp_path / name).mkdir(exist_ok=True)
         (tmp_path / name / "__init__.py").write_text("")
     (tmp_path / "privacy" / "curator.py").write_text("")
     (tmp_path / "privacy" / "noise.py").write_text("")
-    (tmp_path / room / "odd.py").write_text(line)
-    ((one, other),) = arrows(tmp_path)
-    assert one == f"{room}.odd"
-    assert other.split(".")[0] not in FLOOR_PLAN[room]
+    (tmp_path / package / "odd.py").write_text(line)
+    ((one, other),) = imports_between(tmp_path)
+    assert one == f"{package}.odd"
+    assert other.split(".")[0] not in ALLOWED_IMPORTS[package]
 
 
 @pytest.mark.parametrize(
@@ -159,3 +175,41 @@ def test_what_is_loaded_to_open_and_to_show_a_release(code: str, allowed: set[st
 def test_no_module_is_too_long_to_read_in_one_sitting() -> None:
     lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in module_names(SOURCE).items()}
     assert max(lengths.values()) <= 400, max(lengths, key=lambda name: lengths[name])
+
+
+def mirror_of(source: Path, path: Path) -> Path:
+    """The test file of a module, from the folder of tests; a package's own code is tested in `test_init.py`."""
+    inner = path.relative_to(source)
+    return inner.with_name(f"test_{'init' if inner.stem == '__init__' else inner.stem}.py")
+
+
+def untested(source: Path, tests: Path) -> set[str]:
+    """Modules that define a function or a class and have no test file."""
+    return {
+        path.relative_to(source).with_suffix("").as_posix()
+        for path in source.rglob("*.py")
+        if any(
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+        )
+        and not (tests / mirror_of(source, path)).exists()
+    }
+
+
+def test_every_module_has_its_test_file() -> None:
+    assert untested(SOURCE, TESTS) == set(UNTESTED)
+
+
+def test_every_test_file_has_its_module() -> None:
+    mirrored = {mirror_of(SOURCE, path) for path in SOURCE.rglob("*.py")}
+    together = {Path(folder, f"test_{name}.py") for folder, names in TOGETHER.items() for name in names}
+    assert {path.relative_to(TESTS) for path in TESTS.rglob("test_*.py")} <= mirrored | together
+    assert all((TESTS / path).exists() for path in together)
+
+
+def test_a_module_without_its_test_file_would_be_seen(tmp_path: Path) -> None:
+    (tmp_path / "src" / "package").mkdir(parents=True)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "src" / "package" / "aliases.py").write_text("Pair = tuple[int, int]\n")
+    (tmp_path / "src" / "package" / "code.py").write_text("def f() -> None: ...\n")
+    assert untested(tmp_path / "src", tmp_path / "tests") == {"package/code"}

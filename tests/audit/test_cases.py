@@ -1,6 +1,7 @@
 """What is sound stays below its claim, and what has half the noise is caught. `make audit` does more runs of both."""
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -8,6 +9,8 @@ from dqam.audit.cases import CASES, FAULT_CASES, HALVED_CASES, QUESTION_CASES, W
 from dqam.audit.estimate import audit
 from dqam.audit.pairs import ADVERSARIAL_PAIRS, Pairs
 from dqam.mechanisms import MECHANISMS
+from dqam.privacy.curator import Curator
+from dqam.statistics import PROVEN
 from tests.audit.cases import TREES, revealing_pairs
 from tests.commands import run
 
@@ -41,6 +44,19 @@ def test_half_the_noise_is_caught(name: str) -> None:
 def test_every_mechanism_that_may_publish_is_audited() -> None:
     assert set(WHOLE_MECHANISMS) == {name for name, row in MECHANISMS.items() if row.publishable}
     assert all(CASES[name].sound for name in WHOLE_MECHANISMS)
+
+
+def test_every_question_with_a_proof_is_audited(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, charge = set[type](), Curator._charge
+
+    def noted(self: Curator, kind: str, question: Any, *rest: Any) -> Any:
+        asked.add(type(question))
+        return charge(self, kind, question, *rest)
+
+    monkeypatch.setattr(Curator, "_charge", noted)
+    for name in QUESTION_CASES:
+        bound(name, 100, revealing_pairs(name))
+    assert asked == PROVEN
 
 
 def test_every_question_is_audited_with_half_its_noise() -> None:

@@ -3,13 +3,16 @@
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from dqam.audit.exact import exact_vector, grow
 from dqam.audit.pairs import ADVERSARIAL_PAIRS, walks_of
 from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.noise import SeededNoise
 from dqam.statistics import MASS, CellShares, TripCount
+from dqam.statistics.endpoints import EndpointsByCell
 from dqam.statistics.privtree import PrivTree
+from dqam.statistics.trip_count import TripsOnGrid
 
 WALKS = walks_of(ADVERSARIAL_PAIRS["a crowd in one cell + longest walk"][1])
 
@@ -20,6 +23,14 @@ def test_the_exact_vector_of_a_question() -> None:
     shares = exact_vector(CellShares(), aggregates)
     assert shares.max() == 12 * MASS + MASS // 64
     np.testing.assert_array_equal(exact_vector(PrivTree(), aggregates), shares)
+
+
+def test_a_partition_is_compared_by_the_totals_that_it_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = (TripsOnGrid(), EndpointsByCell())
+    monkeypatch.setattr(PrivTree, "aggregates", asked)
+    aggregates = Aggregates.of(WALKS)
+    totals = [aggregates.total(each).ravel() for each in asked]
+    np.testing.assert_array_equal(exact_vector(PrivTree(), aggregates), np.concatenate(totals))
 
 
 def test_trips_that_are_not_kept_count_as_nothing() -> None:

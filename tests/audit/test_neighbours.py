@@ -1,6 +1,7 @@
 """Files that differ in one trip or person cannot be told apart by more than was charged, and planted faults show."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,13 @@ from dqam.audit.neighbours import (
     run_pairs,
 )
 from dqam.engines import spark as engine
-from dqam.privacy.aggregates import Aggregates
+from dqam.engines import spark_parts
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
 from dqam.sources import csv_table, grouping, parquet_table, points, source
 from dqam.sources.validation import Validation
-from dqam.statistics import PARTITIONS, SCORES, STATISTICS, TripCount, UniformityCosts
+from dqam.statistics import PROVEN, TripCount, UniformityCosts
+from dqam.statistics.shadow_sums import CappedShadows
 from dqam.values.guarantee import Unit
 from tests.commands import run
 
@@ -46,7 +48,7 @@ def assert_alike(results: list[PairResults]) -> None:
 
 
 def test_every_question_is_asked() -> None:
-    assert {type(question) for question in QUESTIONS} == STATISTICS | SCORES | PARTITIONS
+    assert {type(question) for question in QUESTIONS} == PROVEN
 
 
 @pytest.mark.parametrize(("name", "by"), CASES)
@@ -120,8 +122,8 @@ def a_bad_row_vetoes(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_cap_on_shadows(patch: pytest.MonkeyPatch) -> None:
-    table = Aggregates.shadow_table
-    patch.setattr(Aggregates, "shadow_table", lambda self, on, weight, caps: table(self, on, weight, 0 * caps + 2**16))
+    add_up = CappedShadows.add_up
+    patch.setattr(CappedShadows, "add_up", lambda self, part: add_up(replace(self, caps=0 * self.caps + 2**16), part))
 
 
 def all_trips_of_a_person(patch: pytest.MonkeyPatch) -> None:
@@ -167,7 +169,7 @@ def test_a_fault_shows(fault: Fault, name: str, shows: str, monkeypatch: pytest.
 @pytest.mark.usefixtures("small_parts")
 def test_ids_that_are_taken_for_others_on_a_cluster_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """White space around ids sends their rows to another part, if it is not removed."""
-    monkeypatch.setattr(engine, "SPACES", "x")
+    monkeypatch.setattr(spark_parts, "SPACES", "x")
     monkeypatch.setattr(neighbours, "QUESTIONS", (TripCount(),))
     assert any("TripCount changed" in what for what in what_shows("points, Parquet, text ids", "spark"))
 

@@ -1,13 +1,13 @@
-"""publish, query, export, report and ledger, as a custodian and an analyst run them."""
+"""publish and ledger, as a custodian runs them."""
 
 import json
 import os
 import random
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from fractions import Fraction
 from pathlib import Path
-from subprocess import CompletedProcess
 from unittest.mock import patch
 
 import numpy as np
@@ -17,68 +17,11 @@ import dqam
 from dqam import cities
 from dqam.cli.custodian import _saved
 from dqam.privacy.ledger import Ledger
+from tests.cli.cases import CITY, MIDDLE, publish
 from tests.commands import run
+from tests.ledgers import account, spend
 
 FUZZED = int(os.environ.get("DQAM_FUZZ", "300"))
-BOUNDS = ["--bounds", *map(str, cities.BOUNDS)]
-MIDDLE = ["--bounds", "-30.02", "44.98", "-29.98", "45.02"]
-
-
-@pytest.fixture(scope="module")
-def trips(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("trips") / "city.parquet"
-    cities.write_parquet(cities.city_trips(300, 0), path, 300)
-    return path
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    (tmp_path / "books").mkdir()
-    return tmp_path / "books" / "ledger.db"
-
-
-def publish(
-    trips: Path, output: Path, ledger: Path | str, *more: str | Path, epsilon: str = "1"
-) -> CompletedProcess[str]:
-    how = ["-k", "4", "--epsilon", epsilon, "-o", output, "--ledger", ledger]
-    return run("publish", trips, *BOUNDS, *how, *more)
-
-
-def test_publish_query_export_report(trips: Path, tmp_path: Path, ledger: Path) -> None:
-    map_ = tmp_path / "map.nc"
-    done = publish(trips, map_, ledger, "--title", "A city", "--total", "3")
-    assert done.returncode == 0, done.stderr
-    assert "Differentially private for one trip, epsilon = 1." in done.stdout
-    assert "2 of 3 left" in done.stdout
-    release = dqam.open(map_)
-    answer = release.count(*map(float, MIDDLE[1:]))
-    asked = run("query", map_, *MIDDLE, *MIDDLE, "--json")
-    found = json.loads(asked.stdout)
-    assert found["counts"] == [answer.value] * 2
-    assert (found["low"], found["high"]) == ([answer.low] * 2, [answer.high] * 2)
-    assert found["private"] is True
-    assert f"{answer.value:,.0f}" in run("query", map_, *MIDDLE).stdout
-    for name in ("cells.csv", "cells.parquet", "cells.tif"):
-        assert run("export", map_, "-o", tmp_path / name).returncode == 0
-        assert (tmp_path / name).stat().st_size
-    again = run("export", map_, "-o", tmp_path / "cells.csv")
-    assert (again.returncode, "--overwrite" in again.stderr) == (2, True)
-    assert run("export", map_, "-o", tmp_path / "cells.csv", "--overwrite").returncode == 0
-    page = run("report", map_)
-    assert page.stdout.split() == [str(tmp_path / "map.html")]
-    assert "A city" in (tmp_path / "map.html").read_text()
-    assert sorted(os.listdir(tmp_path)) == ["books", "cells.csv", "cells.parquet", "cells.tif", "map.html", "map.nc"]
-
-
-def test_rectangles_of_a_file_and_answers_in_one(trips: Path, tmp_path: Path, ledger: Path) -> None:
-    publish(trips, tmp_path / "map.nc", ledger)
-    (tmp_path / "areas.csv").write_text("west,south,east,north\n-30.02,44.98,-29.98,45.02\n-30.01,44.99,-30,45\n")
-    done = run("query", tmp_path / "map.nc", "--rectangles", tmp_path / "areas.csv", "-o", tmp_path / "found.csv")
-    assert done.returncode == 0, done.stderr
-    header, first, _ = (tmp_path / "found.csv").read_text().splitlines()
-    assert header == "west,south,east,north,trips,low,high,grown,cut"
-    value = dqam.open(tmp_path / "map.nc").count(-30.02, 44.98, -29.98, 45.02).value
-    assert float(first.split(",")[4]) == value
 
 
 def test_the_budget_is_refused_with_3(trips: Path, tmp_path: Path, ledger: Path) -> None:
@@ -105,30 +48,32 @@ def test_the_ledger_is_shown(trips: Path, tmp_path: Path, ledger: Path) -> None:
     assert (account["name"], account["left"]) == ("taxis [1]", 1)
     (publication,) = account["publications"]
     assert publication["id"] == dqam.open(tmp_path / "one.nc").provenance.id
-    assert publication["saved"]
+    assert publication["delivered"]
     assert run("ledger", "--ledger", ledger, "register", "buses", "5", "--unit", "person").returncode == 0
     assert publish(trips, tmp_path / "two.nc", ledger, "--dataset", "buses").returncode == 2
     renamed = publish(trips, tmp_path / "two.nc", ledger, "--dataset", "buses", "--unit", "person")
     assert renamed.returncode == 3
-    assert "(--dataset 'taxis [1]' --unit trip), or add --sure" in " ".join(renamed.stderr.split())
+    assert "publish with --dataset 'taxis [1]' and --unit trip, or with --sure" in " ".join(renamed.stderr.split())
     people = publish(trips, tmp_path / "two.nc", ledger, "--dataset", "buses", "--unit", "person", "--sure")
     assert people.returncode == 0
 
 
 def test_a_plan_spends_nothing_and_writes_nothing(trips: Path, tmp_path: Path, ledger: Path) -> None:
     how = ["-k", "4", "--epsilon", "1", "--plan", "--expect", "2000", "--ledger", ledger]
-    done = run("publish", trips, *BOUNDS, *how, "-o", tmp_path / "map.nc")
+    done = run("publish", trips, *CITY, *how, "-o", tmp_path / "map.nc")
     assert done.returncode == 0, done.stderr
     assert "Nothing was spent" in done.stdout
     assert "Number of trips and average answer" in " ".join(done.stdout.split())
-    plan = json.loads(run("publish", trips, *BOUNDS, *how, "--json").stdout)
+    plan = json.loads(run("publish", trips, *CITY, *how, "--json").stdout)
     assert sum(row["epsilon"] for row in plan["plans"][0]["budget"]) == pytest.approx(1)
     assert not ledger.exists()
     assert not (tmp_path / "map.nc").exists()
 
 
 def test_a_release_is_not_replaced_by_chance(trips: Path, tmp_path: Path, ledger: Path) -> None:
-    publish(trips, tmp_path / "map.nc", ledger, "--total", "9")
+    done = publish(trips, tmp_path / "map.nc", ledger, "--total", "9")
+    assert "Differentially private for one trip, epsilon = 1." in done.stdout
+    assert "8 of 9 left" in done.stdout
     before = (tmp_path / "map.nc").read_bytes()
     done = publish(trips, tmp_path / "map.nc", ledger)
     assert done.returncode == 2
@@ -142,13 +87,13 @@ def test_a_release_is_not_replaced_by_chance(trips: Path, tmp_path: Path, ledger
     ("more", "words"),
     [
         (["--epsilon", "0"], "such as 1 or 0.1; got 0."),
-        (["--epsilon", "11"], "publish anyway with --sure"),
+        (["--epsilon", "11"], "publish anyway with --sure."),
         (["--bounds", "-30.06", "-29.94", "44.96", "45.04"], "Did you mean -30.06 44.96 -29.94 45.04?"),
         (["-o", "map.csv"], "end with .nc"),
         (["--epsilon", "x"], "positive number, such as 1 or 0.1; got 'x'"),
         (["--mechanism", "magic"], "no mechanism 'magic'"),
         (["--mechanism", "dawa-printed"], "not private"),
-        (["--max-trips", "2"], "needs --unit person"),
+        (["--max-trips", "2"], "--max-trips 2 needs --unit person"),
         (["--queries", "nowhere.csv"], "cannot be read"),
         (["-o", "no/such/folder/map.nc"], "no folder"),
         (["--ledger", "mysql://host/x"], "SQLite or PostgreSQL"),
@@ -206,15 +151,6 @@ def test_a_full_disk_costs_nothing(trips: Path, tmp_path: Path, ledger: Path, mo
     assert done.returncode == 2
     assert "no room" in done.stderr
     assert not Ledger.open(ledger).history()
-
-
-@pytest.mark.parametrize("command", [["query", *MIDDLE], ["export", "-o", "x.csv"], ["report"], ["serve"]])
-def test_what_is_no_release_is_refused(command: list[str], trips: Path, tmp_path: Path) -> None:
-    name, *more = command
-    done = run(name, trips, *more)
-    assert done.returncode == 2
-    assert "city.parquet" in done.stderr
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -327,3 +263,49 @@ def test_damaged_input_gives_clean_errors_and_writes_nothing(
     assert refused > FUZZED // 10
     (account,) = Ledger.open(ledger).history()
     assert sum(one.settled is None for one in account.publications) == FUZZED - refused
+
+
+def test_a_total_is_raised_only_if_the_custodian_is_sure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = tmp_path / "ledger.db"
+    ledger = Ledger.open(where)
+    spend(ledger, "taxis", "0.5", 2)
+    for total in ("1", "1", "0.5"):  # no confirmation is needed
+        assert run("ledger", "--ledger", where, "total", "taxis", total).returncode == 0
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
+    refused = run("ledger", "--ledger", where, "total", "TAXIS", "0.7")
+    assert refused.returncode == 2
+    assert " ".join(refused.stderr.split()) == (
+        "Error: Raising the total of taxis from 0.5 to 0.7 weakens the guarantee given to the people in the data; add "
+        "--sure if that is what you want."
+    )
+    assert account(ledger, "taxis").total == Fraction(1, 2)
+    asked: list[str] = []
+
+    def answer(yes: bool) -> Callable[..., bool]:
+        return lambda question, **_: bool(asked.append(question)) or yes
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    for yes, code, total in ((False, 2, "1/2"), (True, 0, "7/10")):
+        monkeypatch.setattr("click.confirm", answer(yes))
+        done = run("ledger", "--ledger", where, "total", "taxis", "0.7")
+        assert (done.returncode, account(ledger, "taxis").total) == (code, Fraction(total))
+    assert asked[0].endswith("to the people in the data. Raise it?")
+    assert len(asked) == 2
+    assert "0.5 of 1 left" in run("ledger", "--ledger", where, "total", "taxis", "1", "--sure").stdout
+    assert len(asked) == 2
+    assert run("ledger", "--ledger", where, "total", "buses", "1").returncode == 2
+    assert run("ledger", "--ledger", where, "total", "taxis", "much").returncode == 2
+
+
+def test_what_ended_early_is_shown(tmp_path: Path) -> None:
+    where = tmp_path / "ledger.db"
+    ledger = Ledger.open(where)
+    ledger.settle(spend(ledger, "taxis", 1, 2).id, Fraction(1, 20))
+    spend(ledger, "taxis", 1)
+    shown = " ".join(run("ledger", "--ledger", where).stdout.split())
+    assert "ended early: 0.05 of 1 spent" in shown
+    assert "not delivered; spent anyway" in shown
+    assert "0.95 of 2" in shown
+    (taxis,) = json.loads(run("ledger", "--ledger", where, "--json").stdout)["datasets"]
+    assert [(one["epsilon"], one["settled"]) for one in taxis["publications"]] == [(1, 0.05), (1, None)]
+    assert (taxis["spent"], taxis["left"]) == (1.05, 0.95)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -97,3 +98,15 @@ def test_the_scan_sees_options_in_any_text(tmp_path: Path) -> None:
 
 def test_text_of_files_is_no_markup() -> None:
     assert plain("[red]a\x1b[0m") == r"\[red]a?\[0m"
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (r"over total='\x'.", "over --total " + shlex.quote(r"'\x'") + "."),
+        (r"columns={'trip': '\N{zz}'}.", "--column " + shlex.quote(r"trip='\N{zz}'") + "."),
+        ("dataset='a\0b'.", "--dataset " + shlex.quote("'a\0b'") + "."),
+    ],
+)
+def test_texts_that_python_cannot_read_stay_as_they_are(message: str, expected: str) -> None:
+    assert in_options(message) == expected

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from dqam import cities
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.walks import Walks, walk
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -40,3 +42,16 @@ def staircases(rng: np.random.Generator, rows: int, columns: int, trips: int) ->
             i, j = to
             faces[i, j] += 1
     return SpatialHistogram(grid_of(rows, columns), faces, v, h)
+
+
+def noisy_city(resolution: int, scale: float) -> tuple[list[Walks], SpatialHistogram, SpatialHistogram]:
+    """2,000 trips, their histogram, and this with Laplace noise: of `scale` in a, 40 times as much in edges."""
+    grid = Grid.over(cities.BOUNDS, resolution)
+    walks = [walk(trips, grid) for trips in cities.city_trips(2000, 0)]
+    exact = SpatialHistogram.of(walks, grid)
+    rng = np.random.default_rng(0)
+    a, v, h = (
+        part + rng.laplace(0, noise, part.shape)
+        for part, noise in zip(parts(exact), (scale, 40 * scale, 40 * scale), strict=True)
+    )
+    return walks, exact, SpatialHistogram.from_flux(grid, a, v, h)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from dqam.consistency.greedy import clamp_edges
 from dqam.consistency.pairwise import is_consistent, make_consistent
 from dqam.geometry.histogram import SpatialHistogram
-from tests.consistency.test_pairwise import distance, histogram, parts
+from tests.oracles.linear_program import distance, histogram, parts
 
 
 def made_up(seed: int, rows: int, columns: int, negative: bool) -> SpatialHistogram:

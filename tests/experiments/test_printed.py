@@ -46,17 +46,6 @@ def made(
 def test_printed_forms_are_those_that_can_not_be_published() -> None:
     assert PRINTED.keys() == {name for name, row in MECHANISMS.items() if not row.publishable}
     assert all(name.endswith("-printed") for name in PRINTED)
-    assert {name.removesuffix("-printed") for name in PRINTED} == {"laplace", "mwem", "dawa", "prish", "dqam"}
-    assert {name for name, form in PRINTED.items() if form.faces_only} == {
-        "laplace-printed",
-        "mwem-printed",
-        "dawa-printed",
-    }
-    assert {name for name, form in PRINTED.items() if form.by_rounds} == {
-        "mwem-printed",
-        "prish-printed",
-        "dqam-printed",
-    }
 
 
 @pytest.mark.parametrize("name", PRINTED)
@@ -137,14 +126,6 @@ def test_mwem_as_printed_has_faces_only_and_keeps_their_sum() -> None:
         assert not histogram.horizontal.any()
         assert histogram.faces.sum() == pytest.approx(of.histogram.faces.sum())
         assert histogram.faces.min() > 0
-
-
-def test_dawa_as_printed_has_faces_only() -> None:
-    of = exact()
-    _, histogram = made("dawa-printed", of, 10**6)
-    assert not histogram.vertical.any()
-    assert not histogram.horizontal.any()
-    np.testing.assert_allclose(histogram.faces, of.histogram.faces, atol=0.5)
 
 
 @pytest.mark.parametrize("name", ["mwem-printed", "prish-printed", "dqam-printed"])

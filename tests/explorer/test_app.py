@@ -19,7 +19,7 @@ from dqam.geometry.rectangles import Snapped, random_rectangles
 from dqam.release.release import Release
 from tests.explorer.conftest import Served, numbered
 
-ROOMS = {"dqam.errors", "dqam.geometry", "dqam.release", "dqam.explorer"}
+PACKAGES = {"dqam.errors", "dqam.geometry", "dqam.release", "dqam.explorer"}
 FORBIDDEN = ("dqam.geometry.trips", "dqam.geometry.walks", "sqlalchemy", "importlib")
 SIDES = ("west", "south", "east", "north")
 
@@ -241,7 +241,7 @@ def test_it_knows_releases_and_nothing_behind_them() -> None:
                 assert node.func.id not in ("__import__", "exec", "eval", "open")
     assert "dqam" not in found
     assert not {name for name in found if name.startswith(FORBIDDEN)}
-    assert {".".join(name.split(".")[:2]) for name in found if name.startswith("dqam.")} == ROOMS
+    assert {".".join(name.split(".")[:2]) for name in found if name.startswith("dqam.")} == PACKAGES
 
 
 def test_nothing_to_show_and_nowhere_to_show_it(first: Release) -> None:

@@ -55,8 +55,8 @@ def test_sums_of_compact_walks_are_those_of_walks_and_in_a_tenth_of_the_memory()
     for aggregate in (TripsOnGrid(), DistinctTrips(rectangles), MassByCell(), EndpointsByCell()):
         ours, theirs = (aggregate.add_up(Part(each)) for each in (walks, compact))
         np.testing.assert_array_equal(ours, theirs)
-    room = sum(getattr(compact, name).nbytes for name in CompactWalks.ARRAYS)
-    assert room < (trips.x.nbytes + trips.y.nbytes + trips.points * 8) / 10
+    stored = sum(getattr(compact, name).nbytes for name in CompactWalks.ARRAYS)
+    assert stored < (trips.x.nbytes + trips.y.nbytes + trips.points * 8) / 10
 
 
 def test_compact_walks_print_their_numbers() -> None:

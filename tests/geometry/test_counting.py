@@ -11,7 +11,7 @@ from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Gap, walk
-from tests.geometry.test_histogram import GRIDS, random_trips
+from tests.geometry.cases import GRIDS, random_trips
 from tests.oracles import naive
 
 

@@ -5,30 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import dqam.geometry.tally
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.rectangles import random_rectangles
-from dqam.geometry.tally import spread_mass
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
 from tests.consistency.cases import flux_histogram, grid_of, parts, staircases
+from tests.geometry.cases import GRIDS, random_trips
 from tests.oracles import naive
-
-GRIDS = [Grid((0, 0, 7, 5), 5, 7), Grid((0, 0, 7, 5), 16, 16), Grid((0, 0, 7, 5), 1, 6), Grid((0, 0, 7, 5), 9, 1)]
-
-
-def random_trips(seed: int, n: int = 40) -> Trips:
-    """Trips with loops, of 1 to 20 points, partly outside 7 x 5."""
-    rng = np.random.default_rng(seed)
-    lengths = rng.integers(1, 21, n)
-    steps = rng.normal(0, 1.2, (lengths.sum(), 2))
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    points = np.concatenate(
-        [np.cumsum(steps[a:b], axis=0) + rng.uniform((0, 0), (7, 5)) for a, b in itertools.pairwise(starts)]
-    )
-    return Trips(points[:, 0].copy(), points[:, 1].copy(), starts)
 
 
 @given(st.integers(0, 10_000), st.sampled_from(GRIDS))
@@ -60,29 +45,6 @@ def test_histogram_from_endpoints_and_flux() -> None:
     np.testing.assert_array_equal(again.faces, histogram.faces)
 
 
-def test_batches_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    trips, grid = random_trips(5, 3000), GRIDS[0]
-    whole = SpatialHistogram.of(walk(trips, grid))
-    parts = [walk(trips.slice(0, 1200), grid), walk(trips.slice(1200, 3000), grid)]
-    monkeypatch.setenv("DQAM_THREADS", "1")
-    joined, separate = SpatialHistogram.of(parts, grid), [SpatialHistogram.of(part) for part in parts]
-    for name in ("faces", "vertical", "horizontal"):
-        np.testing.assert_array_equal(getattr(whole, name), getattr(joined, name))
-        np.testing.assert_array_equal(getattr(whole, name), sum(getattr(each, name) for each in separate))
-
-
-@pytest.mark.parametrize("threads", [1, 2, 8])
-def test_spans_and_threads_do_not_matter(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    trips, grid = random_trips(6, 3000), GRIDS[1]
-    wanted = naive.histogram(walk(trips, grid))
-    monkeypatch.setattr(dqam.geometry.tally, "SPAN", 100)
-    monkeypatch.setattr(dqam.geometry.tally, "cores", lambda: threads)
-    for _ in range(5):
-        found = SpatialHistogram.of(walk(trips, grid))
-        for name in ("faces", "vertical", "horizontal"):
-            np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
-
-
 def test_small_numbers_do_not_overflow_in_sums() -> None:
     grid = Grid((0, 0, 1, 1), 100, 100)
     for kind in (np.int16, np.uint8, np.float32):
@@ -99,14 +61,6 @@ def test_estimated_histograms_answer_in_floats() -> None:
     np.testing.assert_allclose(
         histogram.answers(rectangles), [naive.answer(histogram, *r) for r in rectangles.tolist()], atol=1e-9
     )
-
-
-def test_mass_is_one_a_trip_spread_over_its_visits() -> None:
-    trips = Trips.from_lists([[(0.5, 0.5), (2.5, 0.5)], [(0.5, 0.5)], [(-5.0, -5.0)]])
-    mass = spread_mass(walk(trips, GRIDS[0]))
-    np.testing.assert_allclose(mass[0, :4], [1 + 1 / 3, 1 / 3, 1 / 3, 0])
-    walks = walk(random_trips(6), GRIDS[1])
-    assert spread_mass(walks).sum() == pytest.approx(walks.on_grid)
 
 
 def test_no_trips_make_an_empty_histogram() -> None:

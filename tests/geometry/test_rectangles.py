@@ -1,15 +1,10 @@
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
-import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dqam.errors import InputError
-from dqam.geometry.grid import DEGREES, Grid, transform
-from dqam.geometry.rectangle_files import read_rectangles
+from dqam.geometry.grid import DEGREES, Grid
 from dqam.geometry.rectangles import Snapped, random_rectangles, snap
 
 GRID = Grid((0, 0, 4, 2), rows=4, columns=8)  # cells of half a degree
@@ -87,57 +82,6 @@ def test_what_was_done_is_said() -> None:
 def test_bad_rectangles(asked: tuple[float, ...], says: str) -> None:
     with pytest.raises(InputError, match=says):
         snap(np.array([(0, 0, 1, 1), asked]), GRID)
-
-
-def test_csv(tmp_path: Path) -> None:
-    path = tmp_path / "areas.csv"
-    path.write_text("name,West,south,east,north\nA,0,0,1,1\nB,0.5,0.5,2,2\n")
-    assert read_rectangles(path, GRID).cells.tolist() == [[0, 0, 2, 2], [1, 1, 4, 4]]
-
-
-def test_geojson_is_in_degrees_whatever_the_grid(tmp_path: Path) -> None:
-    box = shapely.box(144.97, -37.81, 144.98, -37.80)
-    path = tmp_path / "areas.geojson"
-    feature = {"type": "Feature", "properties": {}, "geometry": json.loads(shapely.to_geojson(box))}
-    path.write_text(json.dumps({"type": "FeatureCollection", "features": [feature]}))
-    degrees = Grid((144.96, -37.82, 144.99, -37.79), 3, 3)
-    assert read_rectangles(path, degrees).cells.tolist() == [[1, 1, 2, 2]]
-    metres = Grid((320_000, 5_810_000, 330_000, 5_820_000), 1000, 1000, "EPSG:28355")
-    (west, south, east, north) = read_rectangles(path, metres).bounds[0]
-    x, y = transform(*np.array(box.exterior.coords).T, DEGREES, "EPSG:28355")
-    assert west <= x.min() < west + 10
-    assert east - 10 < x.max() <= east
-    assert south <= y.min() < south + 10
-    assert north - 10 < y.max() <= north
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", "is empty"),
-        ("west,south,east,north\n", "no rectangles"),
-        ("a,b\n1,2\n", "has the columns a, b; a file of rectangles must have west, south, east, north"),
-        ("west,south,east,north\n0,0,x,1\n", "not a number"),
-        ("west,south,east,north\n0,0,1\n", "not a CSV file of rectangles"),
-        ("west,south,east,north\n0,0,1,1\n3,0,2,1\n", "areas: rectangle 2 .* upside down"),
-        ("west,west,south,east,north\n0,0,0,1,1\n", "has two columns with the same name"),
-        ("west,south,east,north\n0,0,2013-01-01,1\n", "not a number"),
-        ("{", "is not GeoJSON"),
-        ('{"type": "FeatureCollection", "features": []}', "no rectangles"),
-        ('{"type": "Polygon", "coordinates": [[[0,0],[1,0],[1,1],[0,0]]]}', "Feature 1 .* not a rectangle"),
-        ('{"type": "Point", "coordinates": [0, 0]}', "not a rectangle"),
-    ],
-)
-def test_bad_files(text: str, says: str, tmp_path: Path) -> None:
-    path = tmp_path / "areas"
-    path.write_text(text)
-    with pytest.raises(InputError, match=says):
-        read_rectangles(path, GRID)
-
-
-def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nowhere.csv: cannot be read"):
-        read_rectangles(tmp_path / "nowhere.csv", GRID)
 
 
 PORTO = Grid((-8.68, 41.11, -8.56, 41.20), 64, 64)

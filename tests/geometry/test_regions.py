@@ -60,3 +60,11 @@ def test_coverage_counts_regions_that_overlap() -> None:
 def test_other_arrays_are_no_rectangles(rectangles: np.ndarray) -> None:
     with pytest.raises(InputError, match="whole numbers of shape"):
         frozen(rectangles)
+
+
+def test_regions_that_overlap_or_leave_holes_are_refused() -> None:
+    for regions in ([[0, 0, 2, 2]], [[0, 0, 3, 3], [0, 0, 1, 1]], [[0, 0, 3, 2], [0, 1, 3, 3]]):
+        with pytest.raises(ValueError, match="do not cover"):
+            Partition(3, 3, np.array(regions))
+    with pytest.raises(ValueError, match="rectangles of a grid"):
+        Partition(3, 3, np.array([[0, 0, 3, 3], [0, 0, 1, 1], [1, 1, 0, 2]]))

@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from dqam import cities
 from dqam.geometry.grid import Grid
@@ -16,8 +17,9 @@ from dqam.mechanisms.dawa import Dawa
 from dqam.mechanisms.dqam import Dqam
 from dqam.mechanisms.flux import Flux
 from dqam.mechanisms.laplace import Laplace
-from dqam.mechanisms.mwem import Mwem
-from dqam.mechanisms.prish import Prish
+from dqam.mechanisms.mwem import CellWeights, Mwem
+from dqam.mechanisms.prish import FacesAndEdges, Prish
+from dqam.mechanisms.spreading import lift, stretch
 from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
@@ -38,6 +40,8 @@ ALL: dict[str, Mechanism] = {
     **{f"{name}, forced": mechanism for name, mechanism in FORCED.items()},
     "dqam, deep": Dqam(depth=9, rounds=0, least=0),
 }
+sides = st.integers(1, 8)
+seeds = st.integers(0, 10**6)
 each = pytest.mark.parametrize("mechanism", ALL.values(), ids=ALL.keys())
 
 
@@ -89,3 +93,13 @@ def excess(of: SpatialHistogram) -> float:
         ]
     )
     return float(over.max() / faces.max())
+
+
+def mwem(rows: int = 8, columns: int = 8, replay: bool = True) -> CellWeights:
+    grid = unit_square(rows, columns)
+    return CellWeights(grid, lambda weights: stretch(lift(grid, weights), 100.0, 3.0), replay)
+
+
+def prish(rows: int = 8, columns: int = 8, replay: bool = True) -> FacesAndEdges:
+    grid = unit_square(rows, columns)
+    return FacesAndEdges(stretch(lift(grid, np.ones(grid.shape)), 100.0, 3.0), replay)

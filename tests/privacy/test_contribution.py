@@ -1,13 +1,18 @@
 """At most m trips a person: by salt and ids alone."""
 
+from itertools import product
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import dqam
 from dqam.errors import InputError
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.contribution import ContributionBound
+from dqam.statistics import Crossings, DistinctCounts, Endpoints, GroupShares, QueryTotals, ShadowSums, TripCount
 from dqam.values.guarantee import Unit
+from tests.statistics.cases import ALL, EACH, GROUPS, ROWS, aggregates_of, some
 
 PERSONS = pa.array(["a", "b", "a", "a", "b", "c", "a"])
 TRIPS = pa.array(["1", "2", "3", "4", "5", "6", "7"])
@@ -90,3 +95,39 @@ def test_white_space_makes_no_second_person(form: str) -> None:
         assert ContributionBound(Unit.person(1), "5a").mask(read.persons, read.ids).sum() == 1  # type: ignore[union-attr]
     assert ContributionBound(Unit.person(1), "5a").mask(persons).sum() == 1  # type: ignore[union-attr]
     assert ContributionBound(Unit.person(1), "5a").mask(np.array([0.0, -0.0])).sum() == 1  # type: ignore[union-attr, arg-type]
+
+
+def test_the_trips_kept_of_a_person_are_chosen_evenly() -> None:
+    rng = np.random.default_rng(0)
+    counts = sum(
+        ContributionBound.of(Unit.person(1), rng).mask(["a", "b", "a", "a", "b"]).astype(int) for _ in range(600)
+    )
+    np.testing.assert_allclose(np.array(counts) / 600, [1 / 3, 1 / 2, 1 / 3, 1 / 3, 1 / 2], atol=0.08)
+
+
+def test_a_person_counts_with_at_most_m_trips() -> None:
+    rng = np.random.default_rng(3)
+    for m, kept in product((1, 2, 3), (0, 4)):
+        others = some(kept)
+        most = 0
+        for _ in range(60):
+            own = some(int(rng.integers(1, 7)), int(rng.integers(10**6)))
+            keep = ContributionBound.of(Unit.person(m), rng).mask([f"p{i}" for i in range(kept)] + ["own"] * len(own))
+            for statistic in (
+                TripCount(),
+                Endpoints(ROWS),
+                Crossings(ROWS, 2),
+                GroupShares(GROUPS),
+                ShadowSums(EACH, 1),
+                DistinctCounts(ALL[[8]]),
+                QueryTotals(ALL[[8, 3]]),
+            ):
+                both = aggregates_of(others + own)
+                assert keep[:kept].all()
+                assert keep[kept:].sum() == min(m, len(own))
+                change = np.abs(
+                    Aggregates.of(both.engine.walks, keep).value(statistic) - aggregates_of(others).value(statistic)
+                ).sum()
+                assert change <= m * statistic.sensitivity
+                most = max(most, change / statistic.sensitivity)
+        assert most == m

@@ -1,6 +1,7 @@
 import copy
 import pickle
 from fractions import Fraction
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -17,10 +18,21 @@ from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import OpenDPNoise, SeededNoise
-from dqam.statistics import MASS, Crossings, LengthQuantile, TripCount
+from dqam.statistics import (
+    MASS,
+    CellShares,
+    Crossings,
+    DistinctCounts,
+    Endpoints,
+    LengthQuantile,
+    QueryErrors,
+    QueryTotals,
+    TripCount,
+)
 from dqam.statistics.buckets import L1Buckets
 from dqam.statistics.privtree import PrivTree
 from dqam.values.guarantee import PaidQuestion, Unit
+from tests.statistics.cases import ALL, ROWS, aggregates_of, some
 
 GRID = Grid((0.0, 0.0, 4.0, 4.0), 4, 4)
 
@@ -67,6 +79,69 @@ def test_only_the_budget_of_the_data_set_pays() -> None:
     part, _ = curator.budget.split(a=1, b=1)
     curator.measure(TripCount(), part.split(c=1)[0])
     assert curator.spent == Fraction(1, 2)
+
+
+def test_only_budgets_pay_and_only_those_of_the_curator() -> None:
+    class Free(Budget):
+        def spend(self, epsilon: object) -> None:
+            pass
+
+    whole = Budget(2)
+    mine, other = whole.split(mine=1, other=1)
+    curator = Curator(walks(), mine, SeededNoise(0))
+    for free in (Free(1, "free", mine), object()):
+        with pytest.raises(BudgetError, match="paid from a Budget"):
+            curator.measure(TripCount(), free)  # type: ignore[arg-type]
+    for foreign in (whole, other):
+        with pytest.raises(BudgetError, match="is not part of budget/mine"):
+            curator.measure(TripCount(), foreign, 1)
+    assert curator.spent == 0
+    curator.measure(TripCount(), mine.split(all=1)[0])
+    assert curator.spent == 1
+
+
+def test_no_more_is_spent_than_the_curator_has(looks: list[str]) -> None:
+    """Whatever the parts of the budget say."""
+    curator = Curator(walks(), Budget(1), SeededNoise(0))
+    curator.measure(TripCount(), curator.budget, "0.5")
+    with pytest.raises(BudgetError, match="more than epsilon 1 was requested"):
+        curator.partition(PrivTree(), Budget(10**6, "forged", curator.budget), "0.6")
+    assert looks == ["scan"]
+    assert curator.spent == Fraction(1, 2)
+
+
+def test_a_closed_curator_answers_no_more(looks: list[str]) -> None:
+    curator = Curator(walks(), Budget(1), SeededNoise(0))
+    curator.measure(TripCount(), curator.budget, "0.5")
+    curator.close()
+    with pytest.raises(BudgetError, match="has ended"):
+        curator.measure(TripCount(), curator.budget)
+    assert looks == ["scan"]
+    assert curator.spent == Fraction(1, 2)
+
+
+def test_a_curator_does_not_tell_the_name_of_the_data_set() -> None:
+    curator = Curator(walks(), Budget(2, "secret taxis"), SeededNoise(0))
+    curator.measure(TripCount(), curator.budget, "0.5")
+    assert repr(curator) == f"<Curator of trips on {GRID}, unit {Unit.trip()}, epsilon 0.5 of 2 spent>"
+
+
+@pytest.mark.parametrize(
+    ("question", "ask", "changes"),
+    [
+        (CellShares(), "measure", {"sensitivity": 1}),
+        (QueryErrors(np.array([[0, 0, 1, 1]]), np.zeros(1)), "select", {"sensitivity": 0}),
+        (PrivTree(), "partition", {"scale": lambda *_: Fraction(1)}),
+        (L1Buckets(np.arange(16), 1.0), "partition", {"delta": "", "check": lambda _: None}),
+    ],
+)
+def test_what_decides_the_noise_is_of_the_class(question: Any, ask: str, changes: dict[str, Any]) -> None:
+    curator = Curator(walks(), Budget(1), SeededNoise(0))
+    for name, value in changes.items():
+        object.__setattr__(question, name, value)
+    with pytest.raises(InputError, match="was changed: its"):
+        getattr(curator, ask)(question, curator.budget)
+    assert curator.spent == 0
 
 
 def test_a_budget_can_not_be_copied_or_changed() -> None:
@@ -202,22 +277,22 @@ def test_private_number_and_length() -> None:
 @pytest.mark.parametrize("tree", [PrivTree(), L1Buckets(np.arange(16), 1.0)], ids=["privtree", "buckets"])
 def test_a_partition_is_grown_with_the_epsilon_that_was_charged(tree: PrivTree | L1Buckets) -> None:
     """Even if the budget shrinks between the question and the charge, as another thread might make it."""
-    budget = Budget(1)
     grown: list[Fraction] = []
+    left = Budget.left.fget  # type: ignore[attr-defined]
 
-    class Shrinking(Budget):
-        @property
-        def left(self) -> Fraction:
-            left = super().left
-            if not grown and self._spent == 0:
-                self._spent = Fraction(1, 2)
-            return left
+    def shrinking(budget: Budget) -> Fraction:
+        found: Fraction = left(budget)
+        if budget._spent == 0:
+            budget._spent = Fraction(1, 2)
+        return found
 
-    shrinking = Shrinking(1, "shrinking", budget)
-    curator = Curator(walks(1), budget, SeededNoise(0))
+    curator = Curator(walks(1), Budget(2), SeededNoise(0))
     plain = type(tree).grow
-    with patch.object(type(tree), "grow", lambda *given: (grown.append(given[3]), plain(*given))[1]):
-        curator.partition(tree, shrinking)  # type: ignore[arg-type]
+    with (
+        patch.object(Budget, "left", property(shrinking)),
+        patch.object(type(tree), "grow", lambda *given: (grown.append(given[3]), plain(*given))[1]),
+    ):
+        curator.partition(tree, curator.budget)  # type: ignore[arg-type]
     assert grown == [curator.paid[0].epsilon]
 
 
@@ -252,3 +327,10 @@ def test_a_question_that_only_looks_like_a_known_one_is_refused() -> None:
     with pytest.raises(InputError, match="not a question with a proof"):
         curator.measure(Fake(), curator.budget)  # type: ignore[arg-type]
     assert curator.spent == 0
+
+
+def test_noisy_answers_come_near_the_exact_ones_at_a_large_epsilon() -> None:
+    kept = aggregates_of(some(200))
+    curator = Curator(kept.engine.walks, Budget(4000), SeededNoise(0), Unit.trip())
+    for statistic in (TripCount(), Endpoints(ROWS), DistinctCounts(ALL), QueryTotals(ALL)):
+        np.testing.assert_array_equal(curator.measure(statistic, curator.budget, 1000), kept.value(statistic))

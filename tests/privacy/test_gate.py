@@ -7,7 +7,7 @@ import pytest
 
 import dqam
 
-HOUSE = Path(dqam.__file__).parent
+SOURCE = Path(dqam.__file__).parent
 LIBRARIES = {
     *("__future__", "collections.abc", "dataclasses", "fractions", "functools", "heapq", "math", "statistics"),
     *("typing", "numba", "numpy", "numpy.typing"),
@@ -17,8 +17,8 @@ QUESTIONS = {
     *("CellShares", "Crossings", "DistinctCounts", "Endpoints", "GroupShares", "L1Buckets", "LengthQuantile"),
     *("PrivTree", "QueryErrors", "QueryTotals", "ShadowQuantile", "ShadowSums", "TripCount", "UniformityCosts"),
 }
-# what a mechanism may know of the house; whole modules where none of their names leads to a trip
-ROOMS: dict[str, set[str] | None] = {
+# what a mechanism may import from dqam; whole modules where none of their names leads to a trip
+ALLOWED: dict[str, set[str] | None] = {
     "dqam.errors": None,
     "dqam.geometry.arrays": None,
     "dqam.geometry.grid": {"Grid"},
@@ -45,9 +45,9 @@ def offences(path: Path) -> list[str]:
         elif isinstance(node, ast.ImportFrom):
             module = node.module or ""
             own = module.startswith(("dqam.mechanisms", "dqam.consistency"))
-            names = ROOMS.get(module, set())
+            names = ALLOWED.get(module, set())
             for alias in node.names:
-                known = module in LIBRARIES or own or (module in ROOMS and (names is None or alias.name in names))
+                known = module in LIBRARIES or own or (module in ALLOWED and (names is None or alias.name in names))
                 if node.level or alias.name == "*" or not known:
                     bad.append(f"{module}.{alias.name}")
         elif isinstance(node, ast.Name | ast.Attribute):
@@ -58,9 +58,9 @@ def offences(path: Path) -> list[str]:
 
 
 def guarded() -> list[Path]:
-    """Mechanisms, and the steps of theirs that stand in other rooms."""
-    steps = [HOUSE / "geometry" / f"{name}.py" for name in ("hilbert", "lattice", "regions")]
-    return [*steps, *(HOUSE / "consistency").rglob("*.py"), *(HOUSE / "mechanisms").rglob("*.py")]
+    """Mechanisms, and their steps in other packages."""
+    steps = [SOURCE / "geometry" / f"{name}.py" for name in ("hilbert", "lattice", "regions")]
+    return [*steps, *(SOURCE / "consistency").rglob("*.py"), *(SOURCE / "mechanisms").rglob("*.py")]
 
 
 def test_mechanisms_know_the_curator_and_no_trips() -> None:
@@ -99,7 +99,7 @@ def test_a_mechanism_that_reaches_for_trips_would_be_seen(tmp_path: Path, line: 
 
 def test_a_mechanism_cannot_reach_through_the_curator() -> None:
     """Nothing outside the curator and the audit's broken mechanisms uses what the curator hides."""
-    for path in HOUSE.rglob("*.py"):
+    for path in SOURCE.rglob("*.py"):
         if path.name != "curator.py":
             text = path.read_text()
             assert "_aggregates" not in text, path

@@ -1,5 +1,6 @@
 """Publishing: paid before noise is drawn, never from a seed, and told apart by data set."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -16,16 +17,15 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.regions import Partition
 from dqam.geometry.trips import Trips
-from dqam.geometry.walks import walk
 from dqam.mechanisms import MECHANISMS, Flux, Synthesis
+from dqam.mechanisms.size import EmptyMapError
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.ledger import Ledger
 from dqam.privacy.noise import OpenDPNoise
 from dqam.publishing import pipeline as publishing
 from dqam.publishing.pipeline import data_set_name, publish
-from dqam.publishing.plan import Plan
-from dqam.statistics import Endpoints, Question
+from dqam.statistics import Endpoints, Question, TripCount
 from dqam.values.guarantee import Unit
 
 GRID = Grid.over(cities.BOUNDS, 4)
@@ -178,29 +178,36 @@ def test_a_mechanism_of_ones_own_can_be_published_and_opened(ledger: Ledger, tmp
     assert "starts and ends in two halves" in again.report()
 
 
+@pytest.mark.parametrize("end", [None, EmptyMapError, RuntimeError, KeyboardInterrupt])
+def test_nothing_can_be_asked_after_the_end(ledger: Ledger, end: type[BaseException] | None) -> None:
+    """However it ends; what is given back after an early end cannot be spent."""
+    kept: list[tuple[Curator, Budget]] = []
+
+    class Holds(Halves):
+        def synthesize(self, curator: Curator, queries: Any, budget: Budget) -> Synthesis:
+            first, rest = budget.split(first=1, rest=9)
+            kept.append((curator, rest))
+            made = super().synthesize(curator, queries, first)
+            if end is not None:
+                raise EmptyMapError(curator) if end is EmptyMapError else end
+            return made
+
+    with nullcontext() if end is None else pytest.raises(end):
+        publish(TRIPS, GRID, 1, mechanism=Holds(), dataset="city", ledger=ledger)
+    ((curator, rest),) = kept
+    with pytest.raises(BudgetError, match="has ended"):
+        curator.measure(TripCount(), rest)
+    (account,) = ledger.history("city")
+    assert account.spent == (Fraction(1, 10) if end is EmptyMapError else 1)
+    assert curator.spent == Fraction(1, 10)
+
+
 def test_a_person_counts_with_few_trips(ledger: Ledger) -> None:
     one = Trips(TRIPS.x, TRIPS.y, TRIPS.offsets, persons=pd.array(["ann"] * len(TRIPS)).__arrow_array__())
     release = publish(one, GRID, 50, unit="person", max_trips=2, dataset="ann", ledger=ledger, sure=True)
     assert release.provenance.unit == Unit.person(2)
     assert release.trips.value < 10
     assert "one person (at most 2 trips)" in release.provenance.promise
-
-
-def test_a_plan_fits_its_curator() -> None:
-    plan = Plan.of(GRID, 1, unit="person")
-    for grid, unit in ((GRID, Unit.trip()), (Grid.over(cities.BOUNDS, 3), Unit.trip())):
-        curator = Curator(walk(TRIPS, grid), Budget(1), OpenDPNoise(), unit)
-        with pytest.raises(InputError, match="different grid or unit"):
-            plan.release(curator, "id")
-        assert not curator.spent
-
-
-def test_the_queries_are_those_given() -> None:
-    areas = [(cities.BOUNDS[0], cities.BOUNDS[1], cities.BOUNDS[0] + 0.01, cities.BOUNDS[1] + 0.01)]
-    plan = Plan.of(GRID, 1, queries=areas)
-    assert plan.queries.tolist() == [[0, 0, 2, 2]]
-    assert plan.queries_in_words == "1 rectangles chosen by the publisher"
-    assert len(Plan.of(GRID, 1).queries) == 16_000
 
 
 @pytest.mark.parametrize(
@@ -218,12 +225,3 @@ def test_a_file_that_was_read_names_its_data_set(tmp_path: Path, ledger: Ledger)
     assert (account.name, len(account.publications)) == ("rides", 2)
     with pytest.raises(InputError, match="this name"):
         publish(pd.read_parquet(tmp_path / "rides.parquet"), GRID, 1, ledger=ledger)
-
-
-def test_the_api_is_seven_names() -> None:
-    assert set(dir(dqam)) == {*dqam.__all__, "__version__"}
-    assert len(dqam.__all__) == 7
-    for name in dqam.__all__:
-        assert getattr(dqam, name).__doc__
-    with pytest.raises(AttributeError, match="no attribute 'publicise'"):
-        dqam.publicise  # noqa: B018

@@ -1,5 +1,6 @@
 """Releases for the tests, made without a ledger and from a seed; and the same as if they were private."""
 
+import hashlib
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing.plan import Plan
+from dqam.release.file import SEAL
 from dqam.release.release import Release
 
 HERE = (144.95, -37.83, 145.0, -37.79)  # Melbourne, in degrees
@@ -41,3 +43,8 @@ def strolls(bounds: tuple[float, ...], n: int = 400, crs: str = "EPSG:4326") -> 
     points = np.stack([start, np.clip(start + rng.normal(0, 0.05, (n, 2)), 0, 1)], axis=1).reshape(-1, 2)
     x, y = west + points[:, 0] * (east - west), south + points[:, 1] * (north - south)
     return Trips(x, y, np.arange(0, 2 * n + 1, 2), crs=crs)
+
+
+def sealed(body: bytes) -> bytes:
+    """A file with the seal that fits it."""
+    return body + SEAL + hashlib.sha256(body).hexdigest().encode() + b"\n"

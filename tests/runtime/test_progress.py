@@ -11,6 +11,7 @@ import pytest
 from dqam import cities
 from dqam.geometry.grid import Grid
 from dqam.privacy.contribution import ContributionBound
+from dqam.privacy.ledger import Ledger
 from dqam.publishing.pipeline import aggregates_of, publish
 from dqam.publishing.plan import Plan
 from dqam.runtime.progress import bar, watching
@@ -62,9 +63,11 @@ def test_engines_tell_how_far_they_are(tmp_path: Path, engine: str, bars: list[s
         assert noted.shares[scan] == sorted(noted.shares[scan])
 
 
-def test_nothing_is_shown_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_shown_where_nobody_looks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    ledger.register("unseen", 1, "trip")
     trips = next(cities.city_trips(200, 0))
-    publish(trips, Grid.over(cities.BOUNDS, 4), 1, dataset="unseen", progress=True)
+    publish(trips, Grid.over(cities.BOUNDS, 4), 1, dataset="unseen", ledger=ledger, progress=True)
     with bar("[Work]") as show:
         show(0.5)
     assert capsys.readouterr() == ("", "")

@@ -20,7 +20,7 @@ from dqam.privacy.noise import SeededNoise
 from dqam.statistics import MASS, CellShares
 from dqam.statistics.buckets import MOST_CELLS, L1Buckets, interval_costs, least_partition
 from dqam.values.guarantee import Unit
-from tests.statistics.test_statistics import BASES, GRID, LONG, SINGLE, TRIPS, aggregates_of
+from tests.statistics.cases import BASES, GRID, LONG, SINGLE, TRIPS, aggregates_of
 
 Interval = tuple[int, int]
 WHOLE = 8  # all lengths below divide it

@@ -139,14 +139,6 @@ def test_beyond_the_limits_nothing_can_be_asked(make, says: str) -> None:  # typ
         make()
 
 
-def test_with_the_caps_of_before_sums_would_have_overflown() -> None:
-    """Why there are limits: the same sums with twice the cap."""
-    caps = np.array([2 * MOST_CAP * SHADOW])
-    sums = np.full((1, 1), (MOST_TRIPS - 1) * caps[0])
-    _add_shadows(np.array([0, 1]), np.zeros(1, np.int32), np.full(1, 2**30, np.int32), 1, 4, caps, sums)
-    assert sums[0, 0] < 0
-
-
 def test_one_shadow_more_on_top_of_all_others() -> None:
     rng = np.random.default_rng(0)
     numbers = 2 * MOST_VISITS - 1

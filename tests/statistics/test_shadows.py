@@ -188,12 +188,12 @@ def test_two_right_sides_are_solved_at_once_in_each_lane(seed: int, fours: int) 
     factor = rng.normal(size=(LANES, size, size + 3))
     square = factor @ factor.transpose(0, 2, 1) + 0.1 * np.eye(size)
     sides = rng.normal(size=(LANES, 2, size))
-    room = np.concatenate([np.where(np.tri(size), square, np.nan), sides], axis=1)  # the upper half is not looked at
-    room = np.ascontiguousarray(room.transpose(1, 2, 0))
-    _solve(room)
+    system = np.concatenate([np.where(np.tri(size), square, np.nan), sides], axis=1)  # the upper half is not looked at
+    system = np.ascontiguousarray(system.transpose(1, 2, 0))
+    _solve(system)
     for lane in range(LANES):
         right = np.linalg.solve(square[lane], sides[lane].T).T
-        np.testing.assert_allclose(room[size:, :, lane], right, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(system[size:, :, lane], right, rtol=1e-7, atol=1e-9)
 
 
 def test_a_shadow_does_not_depend_on_those_that_are_cast_with_it() -> None:

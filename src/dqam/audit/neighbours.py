@@ -225,7 +225,7 @@ class FilePair:
         setting, form = self.setting, FORMATS[self.setting.format]
         rows = [f"{'+' if own else ' '} {form.shown(row)}"[:300] for own, row in self.rows]
         gap = f", gap {setting.gap}" if setting.gap else ""
-        return "\n".join([f"{setting.format}, {self.engine}, {setting.unit}{gap}", *rows])
+        return "\n".join([f"{setting.format}, {self.engine}, {setting.unit.in_words}{gap}", *rows])
 
 
 def difference(first: Outcome, second: Outcome) -> str:

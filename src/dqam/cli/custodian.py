@@ -252,9 +252,8 @@ def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
         ]
         print_json({"spent": 0, "epsilon": float(plan.epsilon), "unit": plan.unit.name, "plans": rows})
         return
-    whose = "one trip" if plan.unit.name == "trip" else f"one person with at most {plan.unit.max_trips} trips"
     answers.print(
-        f"A release with {plan.mechanism.name} would be private for {whose}, epsilon = {spell(plan.epsilon)}."
+        f"A release with {plan.name} would be private for {plan.unit.in_words}, epsilon = {spell(plan.epsilon)}."
     )
     answers.print(f"Public: {plan.grid}; tuned for {plan.queries_in_words}.", soft_wrap=True)
     for made in forecasts:

@@ -77,7 +77,10 @@ def in_options(message: str) -> str:
 
 def _word(value: str) -> str:
     """The text of a Python literal, or the value as it is written."""
-    return str(ast.literal_eval(value)) if value[0] in "'\"" else value
+    try:
+        return str(ast.literal_eval(value)) if value[0] in "'\"" else value
+    except (SyntaxError, ValueError):  # quoted, but not by Python
+        return value
 
 
 def _shown(value: str) -> str:

@@ -3,7 +3,8 @@
 The parameters of a mechanism are in its constructor. It asks a curator in the call `synthesize(curator, queries,
 budget)`, and never sees a trip (see `dqam.mechanisms.mechanism`). Each mechanism has its own module. The other modules
 are steps that several mechanisms share (`size`, `spreading`, `rounds`) or parts of one (`flux_fit`, `flux_uncertainty`,
-and `quadtree` of DQAM). Only flux gives confidence intervals.
+and `quadtree` of DQAM). Only flux gives confidence intervals. "The paper" is *A Differentially Private Algorithm for
+Range Queries on Trajectories* by Ghane, Kulik and Ramamohanarao, which introduced DQAM.
 """
 
 from __future__ import annotations

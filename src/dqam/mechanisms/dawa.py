@@ -62,16 +62,20 @@ class Dawa:
     def __post_init__(self) -> None:
         if not 0 < self.ratio < 1:
             raise InputError(f"ratio must be between 0 and 1; got {self.ratio}.")
+        if not self.grain >= 0 or not (self.width is None or self.width >= 0):
+            raise InputError(f"width and grain must be at least 0; got {self.width} and {self.grain}.")
 
     def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
         """The size, and the cell shares from which buckets and counts are computed."""
+        cells = math.prod(grid.shape)
+        if cells > MOST_CELLS:
+            raise InputError(f"dawa supports at most {MOST_CELLS:,} cells; got {cells:,}. Use a lower resolution.")
         return (QueryTotals(queries), CellShares())
 
     def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> Synthesis:
         """Spend all of `budget`; counts are tuned for `queries`."""
+        self.known_questions(curator.grid, queries)  # raises if the grid is too large
         cells = math.prod(curator.grid.shape)
-        if cells > MOST_CELLS:
-            raise InputError(f"dawa supports at most {MOST_CELLS:,} cells; got {cells:,}. Use a lower resolution.")
         least = 120 + math.sqrt(cells) / 3 if self.least is None else self.least
         size = measure_size(curator, queries, budget, least, share=lambda _: LOOK)  # the rest is for buckets and counts
         even = spread_evenly(curator.grid, size)

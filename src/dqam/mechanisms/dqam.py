@@ -34,6 +34,7 @@ from dqam.mechanisms.spreading import consistent, spread, spread_evenly
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.statistics import MASS, CellShares, GroupShares, QueryTotals, Question
+from dqam.values.guarantee import parse_epsilon
 
 TRIES = 6  # attempts at grading, until no edge exceeds a face
 EMPTY = 1e-3  # the least density of a region, relative to the mean, so that it can be scaled up again
@@ -132,8 +133,9 @@ class Dqam:
 
     def __post_init__(self) -> None:
         check_rounds(self.rounds, least=0)
-        if self.depth is not None and self.depth < 0:
-            raise InputError(f"depth must be at least 0; got {self.depth}.")
+        if self.depth is not None and (not isinstance(self.depth, int | np.integer) or self.depth < 0):
+            raise InputError(f"depth must be a whole number of at least 0; got {self.depth}.")
+        object.__setattr__(self, "share", parse_epsilon(self.share))  # exact, so that the parts add up
         if not 0 < self.share < 1:
             raise InputError(f"share must be between 0 and 1; got {self.share}.")
 

@@ -44,7 +44,10 @@ class Mechanism(Protocol):
         """Whether its answers never shrink when a rectangle grows."""
 
     def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
-        """Questions that it asks whatever the answers are, so that one scan of the trips can answer all of them."""
+        """Questions that it asks whatever the answers are, at least one, so that one scan of the trips can answer all.
+
+        Raises an `InputError` if the mechanism cannot be used on `grid`; nothing has been spent by then.
+        """
 
     def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> Synthesis:
         """Spend all of `budget` on a histogram whose answers approximate the distinct counts, mainly for `queries`."""

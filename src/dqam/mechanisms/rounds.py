@@ -21,6 +21,8 @@ from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.statistics import CROSSING, Crossings, DistinctCounts, QueryErrors, QueryTotals, Question
 
+MOST_ROUNDS = 4_000  # each asks two questions, and a release lists at most 10,000
+
 
 class Model(Protocol):
     """A histogram that learns from counts of rectangles."""
@@ -103,8 +105,11 @@ class ByRounds:
 
 def check_rounds(rounds: int | None, least: int = 1) -> None:
     """Raise an `InputError` if the number of rounds is invalid."""
-    if rounds is not None and rounds < least:
-        raise InputError(f"rounds must be at least {least}, or None to follow from the signal; got {rounds}.")
+    if rounds is not None and (not isinstance(rounds, int | np.integer) or not least <= rounds <= MOST_ROUNDS):
+        raise InputError(
+            f"rounds must be a whole number from {least} to {MOST_ROUNDS:,}, or None to follow from the signal; "
+            f"got {rounds}."
+        )
 
 
 def rounds_for(signal: float, most: int) -> int:

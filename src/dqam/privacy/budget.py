@@ -24,10 +24,10 @@ class Budget:
     Fraction(0, 1)
     """
 
-    def __init__(self, epsilon: Number, name: str = "budget", _root: Budget | None = None) -> None:
+    def __init__(self, epsilon: Number, name: str = "budget", _whole: Budget | None = None) -> None:
         self._epsilon = parse_epsilon(epsilon)
         self.name = name
-        self.root = _root or self  # the budget that this one was split from
+        self._whole = _whole  # the budget that this one was split from
         self._spent = Fraction(0)
         self._lock = threading.Lock()
 
@@ -64,7 +64,14 @@ class Budget:
         if not left:
             raise BudgetError(f"{self.name} is spent; nothing is left to split.")
         self.spend(left)
-        return [Budget(left * weight / total, f"{self.name}/{name}", self.root) for name, weight in weights.items()]
+        return [Budget(left * weight / total, f"{self.name}/{name}", self) for name, weight in weights.items()]
+
+    def is_part_of(self, whole: Budget) -> bool:
+        """Whether this is `whole`, or was split from it or from a part of it."""
+        part: Budget | None = self
+        while part is not None and part is not whole:
+            part = part._whole
+        return part is whole
 
     def __repr__(self) -> str:
         return f"Budget({self.name!r}, {spell(self.left)} of {spell(self.epsilon)} left)"

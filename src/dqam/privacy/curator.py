@@ -8,6 +8,7 @@ then answers it; nothing that depends on the trips leaves it before that.
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TypeVar
@@ -22,8 +23,17 @@ from dqam.privacy.aggregates import Aggregates, InMemory
 from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import ContributionBound, unknown_person
 from dqam.privacy.noise import Noise, check_scale
-from dqam.statistics import PARTITIONS, SCORES, STATISTICS, PrivatePartition, Question, Scores, Statistic
-from dqam.values.guarantee import Neighbours, Number, PaidQuestion, Unit, parse_epsilon
+from dqam.statistics import (
+    PARTITIONS,
+    SCORES,
+    STATISTICS,
+    PrivatePartition,
+    Question,
+    Scores,
+    Statistic,
+    check_question,
+)
+from dqam.values.guarantee import Neighbours, Number, PaidQuestion, Unit, parse_epsilon, spell
 
 T = TypeVar("T")
 
@@ -53,6 +63,9 @@ class Curator:
         self._budget = budget
         self._noise = noise
         self._paid: list[PaidQuestion] = []
+        self._spent = Fraction(0)
+        self._closed = False
+        self._lock = threading.Lock()
         aggregates = Aggregates.of(trips) if isinstance(trips, Walks) else trips
         self._aggregates = self._bounded(aggregates, persons) if self.unit.name == "person" else aggregates
         if self._aggregates.unit not in (None, self.unit):
@@ -93,10 +106,16 @@ class Curator:
     @property
     def spent(self) -> Fraction:
         """The sum of what all questions cost."""
-        return sum((entry.epsilon for entry in self._paid), Fraction(0))
+        return self._spent
+
+    def close(self) -> None:
+        """Answer no more questions; what has been spent is final."""
+        with self._lock:
+            self._closed = True
 
     def __repr__(self) -> str:
-        return f"<Curator of trips on {self.grid}, unit {self.unit}, {self.budget!r}>"
+        spent = f"epsilon {spell(self.spent)} of {spell(self.budget.epsilon)} spent"
+        return f"<Curator of trips on {self.grid}, unit {self.unit}, {spent}>"
 
     @property
     def private(self) -> bool:
@@ -105,14 +124,14 @@ class Curator:
 
     def measure(self, statistic: Statistic, budget: Budget, epsilon: Number | None = None) -> Integers:
         """The statistic plus discrete Laplace noise of scale sensitivity / epsilon; all of `budget` by default."""
-        self._check(statistic, STATISTICS)
+        check_question(statistic, self.grid, STATISTICS)
         sensitivity = operator.index(statistic.sensitivity) * self.unit.max_trips
         entry = self._charge("measure", statistic, sensitivity, sensitivity, budget, epsilon)
         return self._noise.laplace(self._aggregates.value(statistic), entry.scale)
 
     def select(self, scores: Scores, budget: Budget, epsilon: Number | None = None) -> int:
         """The index of the noisy maximum (permute and flip, scale 2 sensitivity / epsilon)."""
-        self._check(scores, SCORES)
+        check_question(scores, self.grid, SCORES)
         sensitivity = operator.index(scores.sensitivity) * self.unit.max_trips
         entry = self._charge("select", scores, sensitivity, 2 * sensitivity, budget, epsilon)
         return self._noise.noisy_max(self._aggregates.value(scores), entry.scale)
@@ -122,17 +141,13 @@ class Curator:
 
         If noise of several scales is drawn, the largest scale is recorded.
         """
-        self._check(tree, PARTITIONS)
+        check_question(tree, self.grid, PARTITIONS)
         most, kind = self.unit.max_trips, type(tree)
         scale = tree.scale(Fraction(1), most)
-        entry = self._charge("partition", tree, tree.sensitivity * most, scale, budget, epsilon, tree.delta)
+        entry = self._charge(
+            "partition", tree, operator.index(tree.sensitivity) * most, scale, budget, epsilon, tree.delta
+        )
         return kind.grow(tree, self._aggregates.totals(tree), self._noise, entry.epsilon, most)
-
-    def _check(self, question: Question, proven: frozenset[type]) -> None:
-        """Refuse questions that have no proof or do not fit the grid."""
-        if not any(type(question) is kind for kind in proven):
-            raise InputError(f"{type(question).__name__} is not a question with a proof; see dqam.statistics.")
-        question.check(self.grid)
 
     def _charge(
         self,
@@ -145,14 +160,22 @@ class Curator:
         delta: str = "",
     ) -> PaidQuestion:
         """Spend the budget and record the question. No data is read before this returns."""
-        if budget.root is not self.budget.root:
+        if type(budget) is not Budget:
+            raise BudgetError(f"A question must be paid from a Budget; got {type(budget).__name__}.")
+        if not budget.is_part_of(self.budget):
             raise BudgetError(f"{budget.name} is not part of {self.budget.name}, which pays for this data set.")
-        if epsilon is None and not budget.left:
-            raise BudgetError(f"{budget.name} is spent; nothing is left to ask with.")
-        asked = budget.left if epsilon is None else parse_epsilon(epsilon)
-        scale = Fraction(numerator) / asked
-        check_scale(scale)
-        budget.spend(asked)
-        entry = PaidQuestion(kind, question.name, sensitivity, asked, scale, question.resolution, delta)
-        self._paid.append(entry)
-        return entry
+        with self._lock:
+            if self._closed:
+                raise BudgetError("The publication has ended; nothing more can be asked.")
+            if epsilon is None and not budget.left:
+                raise BudgetError(f"{budget.name} is spent; nothing is left to ask with.")
+            asked = budget.left if epsilon is None else parse_epsilon(epsilon)
+            scale = Fraction(numerator) / asked
+            check_scale(scale)
+            budget.spend(asked)
+            if self._spent + asked > self.budget.epsilon:  # holds even if a part of the budget was tampered with
+                raise BudgetError(f"{self.budget.name}: more than epsilon {spell(self.budget.epsilon)} was requested.")
+            entry = PaidQuestion(kind, question.name, sensitivity, asked, scale, question.resolution, delta)
+            self._paid.append(entry)
+            self._spent += asked
+            return entry

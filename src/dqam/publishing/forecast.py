@@ -56,7 +56,7 @@ def forecast(plan: Plan, trips: int, seed: int = 0) -> Forecast:
     walks = walk(Trips.concat(list(city_trips(stand_ins, seed))), grid)
     budget = Budget(plan.epsilon * scale / plan.unit.max_trips)
     curator = Curator(walks, budget, SeededNoise(seed))
-    release = replace(plan, grid=grid, unit=Unit.trip()).release(curator, "forecast")
+    release = replace(plan, grid=grid, unit=Unit.trip(), epsilon=budget.epsilon).release(curator, "forecast")
     asked = random_rectangles(grid, ASKED, np.random.default_rng(seed + 1))
     truth = count_distinct(walks, asked, grid)
     off = np.abs(release.counts(Snapped.of(asked, grid)).value - truth)

@@ -12,7 +12,7 @@ import os
 import posixpath
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -74,7 +74,7 @@ def publish(
 
     What is published:
     mechanism  a name of `dqam.mechanisms.MECHANISMS` or a mechanism such as `Flux(side=24)`; "flux" also gives
-               confidence intervals
+               confidence intervals. An object of your own is code that you must trust: it runs with access to the trips
     queries    rectangles, in the CRS of the grid, that the map is tuned for; random ones by default. They are public:
                never take them from the trips
     gap        trips are cut between two points that are further apart than this, such as "120s" or "500m"
@@ -155,7 +155,7 @@ def carry_out(
                 name,
                 plan.epsilon,
                 plan.unit,
-                plan.mechanism.name,
+                plan.name,
                 str(plan.grid),
                 total,
                 sketch=aggregates.sketch,
@@ -164,8 +164,9 @@ def carry_out(
             charged(spent)
         curator = Curator(aggregates, Budget(plan.epsilon, name), noise, plan.unit, wary=not sure)
         try:
-            return plan.release(curator, spent.id, bound.salt, source.row_is_trip, began), spent
-        except EmptyMapError:
+            with closing(curator):
+                return plan.release(curator, spent.id, bound.salt, source.row_is_trip, began), spent
+        except EmptyMapError:  # the curator is closed: it cannot spend what is given back
             ledger.settle(spent.id, curator.spent)
             raise
 
@@ -204,7 +205,9 @@ def aggregates_of(
 ) -> Iterator[Aggregates]:
     """Aggregates over the trips that count, wherever they are stored; with a sketch of all trips if there is a key."""
     if bound.unit != plan.unit:
-        raise InputError(f"Contributions are bounded for the unit {bound.unit}, but the plan is for {plan.unit}.")
+        raise InputError(
+            f"Contributions are bounded for {bound.unit.in_words}, but the plan is for {plan.unit.in_words}."
+        )
     if engine not in ENGINES:
         raise InputError(f"There is no engine {engine!r}; use one of {', '.join(ENGINES)}.")
     if not isinstance(memory, int):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import version
@@ -13,17 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dqam.errors import InputError
+from dqam.errors import BudgetError, InputError
 from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid, check_order
 from dqam.geometry.rectangles import Snapped, random_rectangles, snap
 from dqam.geometry.walks import Gap
-from dqam.mechanisms import Mechanism, make
+from dqam.mechanisms import MECHANISMS, Mechanism, make
 from dqam.privacy.contribution import unknown_person
 from dqam.privacy.curator import Curator
 from dqam.release.provenance import Provenance, check_crs, check_mechanism
 from dqam.release.release import Release
 from dqam.sources import Source
+from dqam.statistics import check_question
 from dqam.statistics.aggregate import Aggregate
 from dqam.values.guarantee import Number, Unit, parse_epsilon, spell
 
@@ -41,6 +43,7 @@ class Plan:
 
     queries           int64[m, 4], rectangles of cells that the map is tuned for
     queries_in_words  what they are
+    name, about, monotone, parameters  of the mechanism, read once, before it sees any answer
 
     >>> plan = Plan.of(Grid.over((-8.68, 41.11, -8.56, 41.20)), "0.5", unit="person", max_trips=5)
     >>> plan.epsilon, plan.unit, plan.queries_in_words
@@ -55,6 +58,10 @@ class Plan:
     queries_in_words: str
     gap: Gap | None
     title: str
+    name: str
+    about: str
+    monotone: bool
+    parameters: dict[str, Any]
 
     @classmethod
     def of(
@@ -70,11 +77,15 @@ class Plan:
     ) -> Plan:
         """Make a plan from the arguments of `publish`, and check it."""
         made = make(mechanism)
-        check_mechanism(made.name)
+        name, about = made.name, made.about
+        check_mechanism(name)
+        if name in MECHANISMS and type(made) is not MECHANISMS[name].make:
+            raise InputError(f"{name!r} is the name of a built-in mechanism; give {type(made).__name__} another.")
         grid = Grid.of(grid)
         check_crs(grid.crs)
-        if not isinstance(title, str) or not title.isprintable() or not 0 < len(title) <= LONGEST:
-            raise InputError(f"title must be one line of 1 to {LONGEST} characters; got {title!r:.60}.")
+        for what, text in (("title", title), ("about of the mechanism", about)):
+            if not isinstance(text, str) or not text.isprintable() or not 0 < len(text) <= LONGEST:
+                raise InputError(f"{what} must be one line of 1 to {LONGEST} characters; got {text!r:.60}.")
         whose = Unit(unit, max_trips if max_trips is not None else MAX_TRIPS if unit == "person" else 1)
         if queries is None:
             cells = random_rectangles(grid, QUERIES, np.random.default_rng(0))
@@ -87,7 +98,10 @@ class Plan:
         if not isinstance(gap, Gap | str | None):
             raise InputError(f"gap must be a text such as '120s' or '500m'; got {gap!r:.60}.")
         silence = Gap.parse(gap) if isinstance(gap, str) else gap
-        return cls(grid, parse_epsilon(epsilon), made, whose, cells, in_words, silence, title)
+        says = name, about, bool(made.monotone), _parameters(made)
+        plan = cls(grid, parse_epsilon(epsilon), made, whose, cells, in_words, silence, title, *says)
+        plan.first_scan()  # raises if the mechanism cannot be used
+        return plan
 
     def check(self, source: Source, sure: bool = False) -> None:
         """Raise an `InputError` if columns are missing or, unless the custodian is `sure`, if something looks like a
@@ -115,7 +129,11 @@ class Plan:
 
     def first_scan(self) -> list[Aggregate]:
         """The aggregates of the first scan: those that are needed whatever the answers are."""
-        known = self.mechanism.known_questions(self.grid, self.queries)
+        known = tuple(self.mechanism.known_questions(self.grid, self.queries))
+        if not known:
+            raise InputError(f"known_questions of the mechanism {self.name} is empty; return at least one question.")
+        for question in known:
+            check_question(question, self.grid)
         return [aggregate for question in known for aggregate in question.aggregates]
 
     def release(
@@ -130,14 +148,21 @@ class Plan:
         if curator.grid != self.grid or curator.unit != self.unit:
             raise InputError("The curator has a different grid or unit from the plan.")
         made = self.mechanism.synthesize(curator, self.queries, curator.budget)
+        histogram, uncertainty = made.histogram, made.uncertainty()  # which may ask more, so before curator.paid
+        if histogram.grid != self.grid:
+            raise InputError("The histogram of the mechanism has a different grid from the plan.")
+        if not curator.paid:
+            raise InputError("The mechanism asked no question, not even those of known_questions.")
+        if curator.spent > self.epsilon:
+            raise BudgetError(f"The curator spent epsilon {spell(curator.spent)}, more than {spell(self.epsilon)}.")
         provenance = Provenance(
             id=publication,
             title=self.title,
             created=(began or datetime.now(UTC)).isoformat(timespec="seconds"),
-            mechanism=self.mechanism.name,
-            mechanism_about=self.mechanism.about,
-            monotone=self.mechanism.monotone,
-            parameters=_parameters(self.mechanism),
+            mechanism=self.name,
+            mechanism_about=self.about,
+            monotone=self.monotone,
+            parameters=self.parameters,
             epsilon=curator.spent,
             unit=self.unit,
             queries=self.queries_in_words,
@@ -148,7 +173,7 @@ class Plan:
             private=curator.private,
             versions={name: version(name) for name in LIBRARIES},
         )
-        return Release(made.histogram, provenance, made.uncertainty())
+        return Release(histogram, provenance, uncertainty)
 
 
 def remark(epsilon: Fraction) -> str:
@@ -164,6 +189,27 @@ def remark(epsilon: Fraction) -> str:
 
 
 def _parameters(mechanism: Mechanism) -> dict[str, Any]:
-    """The parameters of a mechanism as plain values."""
-    found = asdict(mechanism) if is_dataclass(mechanism) and not isinstance(mechanism, type) else vars(mechanism)
-    return {name: str(value) if isinstance(value, Fraction) else value for name, value in found.items()}
+    """The parameters of a mechanism as JSON values; fractions become text, NumPy numbers become Python numbers."""
+    if not is_dataclass(mechanism):
+        raise InputError(
+            f"A mechanism must be a dataclass whose fields are its parameters; {type(mechanism).__name__} is not."
+        )
+    found = {}
+    for each in fields(mechanism):
+        value = getattr(mechanism, each.name)
+        try:
+            found[each.name] = json.loads(json.dumps(value, default=_plain, allow_nan=False))
+        except (TypeError, ValueError, RecursionError):
+            raise InputError(
+                f"{each.name} of the mechanism must be a plain value, such as a finite number; "
+                f"got {type(value).__name__} {value!r:.60}."
+            ) from None
+    return found
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError

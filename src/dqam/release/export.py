@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def export(release: PublishedMap, path: str | os.PathLike[str], blocks: int | None = None) -> None:
     """Write the cells of a release, or about `blocks` blocks of cells along the longer side, in the format that the
     name ends with."""
-    write = FORMS.get(Path(path).suffix.lower())
+    write = WRITERS.get(Path(path).suffix.lower())
     if write is None:
-        raise InputError(f"{Path(path).name}: an export must end with one of {', '.join(FORMS)}.")
+        raise InputError(f"{Path(path).name}: an export must end with one of {', '.join(WRITERS)}.")
     with replacing(path) as temporary:
         write(release, temporary, blocks)
 
@@ -101,7 +101,7 @@ def _needed(module: str) -> Any:
         raise InputError(f"This needs {name}, which is not installed: pip install 'dqam[gis]'.") from None
 
 
-FORMS: dict[str, Callable[[PublishedMap, Path, int | None], None]] = {
+WRITERS: dict[str, Callable[[PublishedMap, Path, int | None], None]] = {
     ".tif": _geotiff,
     ".tiff": _geotiff,
     ".parquet": _geoparquet,

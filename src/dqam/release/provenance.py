@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -76,8 +77,13 @@ class Provenance:
 
     @property
     def delta(self) -> str:
-        """A bound on the probability that epsilon does not hold, such as "10^-47"; empty if it always holds."""
-        return next((entry.delta for entry in self.paid if entry.delta), "")
+        """A bound on the probability that epsilon does not hold, such as "10^-47"; empty if it always holds.
+
+        The probabilities of all questions add up, to at most their number times the largest; this is rounded up to a
+        power of ten.
+        """
+        powers = [int(entry.delta.removeprefix("10^-")) for entry in self.paid if entry.delta]
+        return f"10^-{max(0, min(powers) - math.ceil(math.log10(len(powers))))}" if powers else ""
 
     @property
     def counted(self) -> str:

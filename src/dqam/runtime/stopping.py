@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 UNWINDING = 10.0  # seconds allowed for unwinding, during which further signals are ignored
+RETRY = 0.02  # seconds until a dropped exception is raised again
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -76,5 +77,14 @@ def _note(told: Any) -> None:
         sys.__unraisablehook__(told)
         return
     _dropped = told.exc_value
-    signal.signal(signal.SIGALRM, lambda *_: check())
-    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    signal.signal(signal.SIGALRM, _retry)
+    signal.setitimer(signal.ITIMER_REAL, RETRY, RETRY)
+
+
+def _retry(_: int, frame: FrameType | None) -> None:
+    """Raise the dropped exception, unless the hook is still running: what it raises is lost. The timer comes again."""
+    while frame is not None:
+        if frame.f_code is _note.__code__:
+            return
+        frame = frame.f_back
+    check()

@@ -22,8 +22,8 @@ from dqam.sources.columns import Columns
 from dqam.sources.frames import SparkTable
 from dqam.sources.points import clean_points, read_points
 from dqam.sources.porto import read_polylines
-from dqam.sources.rows import GeometrySubset, join_pieces, keys_in, keys_of, read_lines, repeated
 from dqam.sources.tables import Table, input_errors, skip_silently
+from dqam.sources.trip_rows import GeometrySubset, join_pieces, keys_in, keys_of, read_lines, repeated
 from dqam.sources.validation import Validation
 
 BATCH = 1 << 20  # points

@@ -9,6 +9,10 @@ An aggregate sees the cells that trips pass, not their times or ids (`dqam.stati
 reaches a release only through a mechanism that asks for it.
 """
 
+from dataclasses import fields
+
+from dqam.errors import InputError
+from dqam.geometry.grid import Grid
 from dqam.statistics.buckets import L1Buckets
 from dqam.statistics.cell_shares import MASS, CellShares, GroupShares
 from dqam.statistics.crossings import CROSSING, Crossings
@@ -32,6 +36,21 @@ STATISTICS = frozenset(
 )
 SCORES = frozenset({QueryErrors, LengthQuantile, ShadowQuantile})
 PARTITIONS = frozenset({PrivTree, L1Buckets})
+PROVEN = STATISTICS | SCORES | PARTITIONS
+
+
+def check_question(question: Question, grid: Grid, proven: frozenset[type] = PROVEN) -> None:
+    """Raise an `InputError` for a question that has no proof or does not fit the grid.
+
+    The proof is about the class. It holds neither for subclasses nor for an object that overrides an attribute of it.
+    """
+    kind = type(question)
+    if not any(kind is known for known in proven):
+        raise InputError(f"{kind.__name__} is not a question with a proof; see dqam.statistics.")
+    if odd := vars(question).keys() - {each.name for each in fields(kind)}:  # type: ignore[arg-type]
+        raise InputError(f"{kind.__name__} was changed: its {', '.join(sorted(odd))} cannot be set.")
+    kind.check(question, grid)
+
 
 __all__ = [
     "CROSSING",
@@ -39,6 +58,7 @@ __all__ = [
     "MOST_CAP",
     "MOST_TRIPS",
     "PARTITIONS",
+    "PROVEN",
     "SCORES",
     "SHADOW",
     "STATISTICS",
@@ -61,4 +81,5 @@ __all__ = [
     "TripCount",
     "UniformityCosts",
     "WalkSums",
+    "check_question",
 ]

@@ -43,6 +43,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
@@ -68,8 +69,8 @@ class L1Buckets:
     penalty: float
     name: str = field(default="Groups of similar cells (DAWA buckets)", init=False)
     resolution: int = field(default=MASS, init=False)
-    sensitivity: int = field(default=MASS, init=False)  # the mass of a trip
-    delta: str = field(default="10^-47", init=False)  # that noise does not fit in 64 bits; see above
+    sensitivity: ClassVar[int] = MASS  # the mass of a trip
+    delta: ClassVar[str] = "10^-47"  # that noise does not fit in 64 bits; see above
 
     def __post_init__(self) -> None:
         order = np.array(self.order)

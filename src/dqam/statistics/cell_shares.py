@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
@@ -38,7 +39,7 @@ class CellShares(OnAnyGrid):
 
     name: str = field(default="Share of the trips in each cell", init=False)
     resolution: int = field(default=MASS, init=False)
-    sensitivity: int = field(default=MASS, init=False)
+    sensitivity: ClassVar[int] = MASS
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
@@ -63,7 +64,7 @@ class GroupShares:
     labels: NDArray[np.integer]
     name: str = "Share of the trips in each group of cells"
     resolution: int = field(default=MASS, init=False)
-    sensitivity: int = field(default=MASS, init=False)
+    sensitivity: ClassVar[int] = MASS
 
     def __post_init__(self) -> None:
         labels = np.array(self.labels)

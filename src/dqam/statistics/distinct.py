@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class DistinctTrips(Aggregate):
 
     def _place(self, other: Aggregate) -> int | None:
         """The index of the only rectangle among those of `other`, if it is there."""
-        if not isinstance(other, DistinctTrips) or len(self.rectangles) != 1:
+        if type(other) is not DistinctTrips or len(self.rectangles) != 1:
             return None
         same = (other.rectangles == self.rectangles).all(axis=1)
         return int(np.argmax(same)) if same.any() else None
@@ -115,7 +116,7 @@ class QueryErrors(OnRectangles):
     estimates: Floats
     name: str = field(default="Rectangle with the worst answer", init=False)
     resolution: int = field(default=1, init=False)
-    sensitivity: int = field(default=1, init=False)
+    sensitivity: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Endpoints(OnPartition):
     partition: Partition
     name: str = field(default="Starts and ends by region", init=False)
     resolution: int = field(default=1, init=False)
-    sensitivity: int = field(default=2, init=False)
+    sensitivity: ClassVar[int] = 2
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:

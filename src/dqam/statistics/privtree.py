@@ -45,6 +45,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -66,8 +67,8 @@ class PrivTree:
     max_depth: int | None = None
     name: str = field(default="Regions of similar density (PrivTree)", init=False)
     resolution: int = field(default=MASS, init=False)
-    sensitivity: int = field(default=MASS, init=False)  # the mass of a trip
-    delta: str = field(default="", init=False)
+    sensitivity: ClassVar[int] = MASS  # the mass of a trip
+    delta: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         if not abs(self.threshold) <= MOST_TRIPS:

@@ -44,7 +44,7 @@ class CappedShadows(Aggregate):
     def covered_by(self, other: Aggregate) -> bool:
         """Sums for more caps include those for fewer."""
         return (
-            isinstance(other, CappedShadows)
+            type(other) is CappedShadows
             and (self.lattice, self.endpoint_weight) == (other.lattice, other.endpoint_weight)
             and bool(np.isin(self.caps, other.caps).all())
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,7 +30,7 @@ class TripCount(OnAnyGrid):
 
     name: str = field(default="Number of trips", init=False)
     resolution: int = field(default=1, init=False)
-    sensitivity: int = field(default=1, init=False)
+    sensitivity: ClassVar[int] = 1
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:

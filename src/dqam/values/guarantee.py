@@ -46,6 +46,12 @@ class Unit:
                 f"got {self.max_trips:,} for {self.name!r}."
             )
 
+    @property
+    def in_words(self) -> str:
+        """Whose presence is hidden, such as "one person with at most 10 trips"."""
+        trips = f"{self.max_trips:,} trip{'s' * (self.max_trips > 1)}"
+        return "one trip" if self.name == "trip" else f"one person with at most {trips}"
+
     @classmethod
     def trip(cls) -> Unit:
         """One trip."""

@@ -1,3 +1,5 @@
+"""PrivTree: its regions, and the privacy loss of the code that is released, computed exactly."""
+
 from fractions import Fraction
 
 import numpy as np
@@ -6,66 +8,41 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dqam.geometry.grid import Grid
-from dqam.geometry.regions import Partition, quadtree_depth
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
-from dqam.mechanisms.quadtree import grow_quadtree
 from dqam.privacy.aggregates import Aggregates
-from dqam.privacy.budget import Budget
-from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.statistics import MASS
 from dqam.statistics.privtree import PrivTree
-
-
-def curator(rows: int, columns: int, seed: int, epsilon: float = 1, n: int = 300) -> Curator:
-    """A crowd in one corner and a few trips everywhere."""
-    rng = np.random.default_rng(seed)
-    dense, thin = rng.uniform(0, 0.2, (n, 2)), rng.uniform(0, 1, (n // 10, 2))
-    points = np.concatenate([dense, thin])
-    trips = Trips(points[:, 0].copy(), points[:, 1].copy(), np.arange(len(points) + 1))
-    return Curator(walk(trips, Grid((0.0, 0.0, 1.0, 1.0), rows, columns)), Budget(epsilon), SeededNoise(seed))
+from tests.statistics.cases import crowded_corner
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 10_000), st.floats(0.05, 20))
 @settings(max_examples=60, deadline=None)
 def test_leaves_cover_any_grid_exactly(rows: int, columns: int, seed: int, epsilon: float) -> None:
-    """`Partition` refuses anything else; that it does is tested below."""
-    one, other = curator(rows, columns, seed, epsilon), curator(rows, columns, seed, epsilon)
-    for tree in (one.partition(PrivTree(), one.budget), grow_quadtree(other, other.budget, 1.0)):
-        assert tree.sizes.sum() == rows * columns
-        assert (tree.labels >= 0).all()
-    assert other.spent <= Fraction(repr(epsilon))
-
-
-def test_regions_that_overlap_or_leave_holes_are_refused() -> None:
-    for regions in ([[0, 0, 2, 2]], [[0, 0, 3, 3], [0, 0, 1, 1]], [[0, 0, 3, 2], [0, 1, 3, 3]]):
-        with pytest.raises(ValueError, match="do not cover"):
-            Partition(3, 3, np.array(regions))
-    with pytest.raises(ValueError, match="rectangles of a grid"):
-        Partition(3, 3, np.array([[0, 0, 3, 3], [0, 0, 1, 1], [1, 1, 0, 2]]))
+    gate = crowded_corner(rows, columns, seed, epsilon)
+    tree = gate.partition(PrivTree(), gate.budget)
+    assert tree.sizes.sum() == rows * columns
+    assert (tree.labels >= 0).all()
 
 
 def test_dense_areas_get_small_regions() -> None:
-    one, other = curator(64, 64, 0, 1, n=20_000), curator(64, 64, 0, 20, n=20_000)
-    for tree in (one.partition(PrivTree(), one.budget), grow_quadtree(other, other.budget, 20.0)):
-        sizes = tree.sizes[tree.labels]
-        assert sizes[:12, :12].mean() < sizes[40:, 40:].mean() / 4
-        assert len(tree) > 20
+    gate = crowded_corner(64, 64, 0, 1, n=20_000)
+    tree = gate.partition(PrivTree(), gate.budget)
+    sizes = tree.sizes[tree.labels]
+    assert sizes[:12, :12].mean() < sizes[40:, 40:].mean() / 4
+    assert len(tree) > 20
 
 
 def test_little_data_stays_one_region() -> None:
-    gates = [curator(64, 64, seed, n=10) for seed in range(50)]
+    gates = [crowded_corner(64, 64, seed, n=10) for seed in range(50)]
     assert np.mean([len(gate.partition(PrivTree(30.0), gate.budget)) for gate in gates]) < 1.5
 
 
 def test_the_greatest_depth_is_kept() -> None:
-    gate = curator(64, 64, 0, 10, n=20_000)
+    gate = crowded_corner(64, 64, 0, 10, n=20_000)
     tree = gate.partition(PrivTree(max_depth=2), gate.budget)
     assert tree.sizes.min() == 16 * 16
-    assert quadtree_depth(64, 64) == 6
-    assert quadtree_depth(1, 1) == 0
-    assert quadtree_depth(5, 3) == 3
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(4), Fraction(12)])

@@ -1,14 +1,8 @@
 """Intervals around the answers of flux: they hold the truth as often as they say, and cost nothing."""
 
-import sys
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 
-from dqam.errors import InputError
-from dqam.geometry.lattice import Lattice
 from dqam.geometry.rectangles import random_rectangles
 from dqam.mechanisms.flux import Flux
 from dqam.mechanisms.flux_uncertainty import resample
@@ -16,7 +10,6 @@ from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics.aggregate import Part
 from dqam.statistics.distinct import DistinctTrips
 from dqam.statistics.trip_count import TripsOnGrid
 from dqam.values.uncertainty import Uncertainty
@@ -77,22 +70,6 @@ def test_they_are_not_simply_wide() -> None:
     assert widths[2] < 0.35
 
 
-def test_an_interval_holds_the_answer_and_grows_with_confidence() -> None:
-    kept = city(1000, resolution=6)
-    made, fresh = uncertainty_of(kept, "1", 1), random_rectangles(kept.grid, 300, np.random.default_rng(9))
-    answers = made.histogram.answers(fresh)
-    before = np.zeros(len(fresh))
-    for confidence in (0.5, 0.9, 0.99):
-        low, high = made.intervals(fresh, confidence)
-        assert (low >= 0).all()
-        assert ((low <= answers) & (answers <= high)).all()
-        assert (high - low >= before).all()
-        before = high - low
-    for confidence in (0, 1, -0.5, np.nan):
-        with pytest.raises(InputError, match="between 0 and 1"):
-            made.intervals(fresh, confidence)
-
-
 def test_the_same_seed_gives_the_same_uncertainty() -> None:
     kept = city(1000, resolution=6)
     fresh = random_rectangles(kept.grid, 300, np.random.default_rng(9))
@@ -107,24 +84,3 @@ def test_on_small_grids(shape: tuple[int, int]) -> None:
         low, high = uncertainty_of(kept, epsilon, 0).intervals(some_queries(kept.grid, 20))
         assert np.isfinite([low, high]).all()
         assert (low <= high).all()
-
-
-@pytest.fixture
-def hasty() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
-
-
-@pytest.mark.usefixtures("hasty")
-def test_threads_that_share_a_part_get_the_shadows_of_their_own_lattice() -> None:
-    kept = strolls(3, unit_square(16, 16))
-    part = Part(kept.engine.walks)
-
-    def ask(side: int) -> set[bool]:
-        lattice = Lattice.even(kept.grid, side)
-        return {part.shadows(lattice).slots.max() < lattice.numbers for _ in range(300)}
-
-    with ThreadPoolExecutor(2) as pool:
-        assert list(pool.map(ask, (16, 2))) == [{True}, {True}]

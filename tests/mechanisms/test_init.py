@@ -1,5 +1,8 @@
 """The table of mechanisms, and that it does not say too much."""
 
+from fractions import Fraction
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,20 +45,6 @@ def test_what_is_not_private_can_not_be_made(name: str) -> None:
 def test_a_name_makes_its_mechanism_with_default_parameters(name: str, kind: type) -> None:
     assert MECHANISMS[name].publishable
     assert make(name) == kind()
-
-
-def test_the_comparison_table_of_the_paper() -> None:
-    """Data-aware, query-aware, consistent. All measure the mean answer to the queries, and fit it: even the floor."""
-    flags = {name: (row.data_aware, row.query_aware, row.consistent) for name, row in MECHANISMS.items()}
-    assert flags["flux"] == (False, True, "monotone")
-    assert flags["uniform"] == (False, True, "optimal")
-    assert flags["laplace"] == flags["laplace-printed"] == (False, True, "")
-    assert flags["mwem"] == flags["mwem-printed"] == (False, True, "")
-    assert flags["dawa"] == flags["dawa-printed"] == (True, True, "")
-    assert flags["prish"] == flags["prish-printed"] == (False, True, "greedy")
-    assert flags["dqam"] == flags["dqam-printed"] == (True, True, "optimal")
-    assert len(flags) == 12
-    assert all(row.about for row in MECHANISMS.values())
 
 
 @pytest.mark.parametrize("name", PUBLISHABLE)
@@ -109,3 +98,24 @@ def test_the_others_are_not() -> None:
     for name in ("laplace", "dawa"):
         assert not MECHANISMS[name].consistent
         assert max(excess(run(FORCED[name], kept, queries, 1000, seed)[0]) for seed in range(3)) > 0.01
+
+
+@pytest.mark.parametrize(
+    ("made", "match"),
+    [
+        (lambda: Mwem(rounds=4_001), "from 1 to 4,000"),
+        (lambda: Prish(rounds=2.5), "whole number"),
+        (lambda: Dqam(rounds=-1), "from 0 to 4,000"),
+        (lambda: Dqam(depth=2.5), "whole number"),
+        (lambda: Dqam(share=2), "between 0 and 1"),
+        (lambda: Dawa(width=-1), "at least 0"),
+        (lambda: Dawa(grain=float("nan")), "at least 0"),
+    ],
+)
+def test_parameters_that_cannot_work_are_refused_by_the_constructor(made: Any, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        made()
+
+
+def test_the_share_of_the_rounds_is_exact() -> None:
+    assert Dqam(share=0.1).share == Fraction(1, 10)  # type: ignore[arg-type]

@@ -1,0 +1,13 @@
+"""The command as a whole."""
+
+from tests.commands import run
+
+
+def test_help_teaches() -> None:
+    research = ["reproduce"], ["audit"], ["generate"], ["generate", "city"], ["demo"]
+    product = ["publish"], ["query"], ["export"], ["report"], ["serve"], ["ledger"]
+    for command in ([], ["count"], ["inspect"], *research, *product):
+        done = run(*command, "--help")
+        assert done.returncode == 0
+        assert done.stdout.startswith("Usage: dqam")
+        assert "  dqam " in done.stdout or command == ["demo"]

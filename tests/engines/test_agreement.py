@@ -1,0 +1,181 @@
+"""One machine, DuckDB and Spark: the same integers, and with the same seed the same releases."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dqam
+from dqam import cities
+from dqam.errors import InputError
+from dqam.privacy.aggregates import Aggregates
+from dqam.privacy.budget import Budget
+from dqam.privacy.contribution import ContributionBound
+from dqam.privacy.curator import Curator
+from dqam.privacy.ledger import Ledger
+from dqam.privacy.noise import SeededNoise
+from dqam.publishing.pipeline import aggregates_of, publish
+from dqam.publishing.plan import Plan
+from dqam.statistics.cell_shares import MassByCell
+from dqam.statistics.crossings import CappedCrossings
+from dqam.statistics.distinct import DistinctTrips
+from dqam.statistics.endpoints import EndpointsByCell
+from dqam.statistics.quantile import Lengths
+from dqam.statistics.shadow_sums import CappedShadows, ShadowSizes
+from dqam.statistics.trip_count import TripsOnGrid
+from dqam.values.guarantee import Unit
+from tests.commands import run
+from tests.engines.cases import CAPS, GRID, LATTICE, TRIPS, Make, in_memory
+
+
+@pytest.fixture(params=["duckdb", "spark"])
+def engine(request: pytest.FixtureRequest, shuffled: Path) -> Make:
+    """Aggregates of the shuffled points by another engine."""
+    if request.param == "spark":
+        points = request.getfixturevalue("spark").read.parquet(str(shuffled))
+        return lambda plan, bound: aggregates_of(plan, points, bound)
+    return lambda plan, bound: aggregates_of(plan, dqam.read(shuffled), bound, "duckdb", 800 << 20)
+
+
+def test_all_sums_are_the_same_and_take_few_scans(shuffled: Path, engine: Make) -> None:
+    unit = Unit.person(2)
+    plan, bound = Plan.of(GRID, 1, unit=unit.name, max_trips=unit.max_trips), ContributionBound(unit, "5a17")
+    labels, weights = np.arange(GRID.rows * GRID.columns) % 5, np.array([9, 1, 2, 3, 4])
+    asked: list[Callable[[Aggregates], Any]] = [
+        lambda aggregates: aggregates.total(TripsOnGrid()),
+        lambda aggregates: aggregates.total(DistinctTrips(plan.queries)),
+        lambda aggregates: aggregates.total(DistinctTrips(plan.queries[[77]])),
+        lambda aggregates: aggregates.total(MassByCell()),
+        lambda aggregates: aggregates.total(EndpointsByCell()),
+        lambda aggregates: aggregates.total(Lengths(np.array([0, 1, 9, 30, 256]))),
+        lambda aggregates: aggregates.total(ShadowSizes(LATTICE, 3, CAPS)),
+        *(
+            partial(lambda cap, aggregates: aggregates.total(CappedShadows(LATTICE, 3, np.array([cap])))[0], int(cap))
+            for cap in CAPS
+        ),
+        lambda aggregates: aggregates.total(CappedCrossings(labels, weights, 20)),
+    ]
+    with in_memory(shuffled)(plan, bound) as ours, engine(plan, bound) as theirs:
+        assert isinstance(theirs, Aggregates)
+        assert theirs.scans == 1
+        for i, ask in enumerate(asked):
+            np.testing.assert_array_equal(ask(ours), ask(theirs), err_msg=str(i))
+            # the first scan adds up what flux asks; the shadows for all caps take one scan
+            assert theirs.scans == (1, 1, 1, 2, 3, 4, 5, 5, 5, 5, 5, 5, 6)[i]
+        assert 0 < int(ours.total(TripsOnGrid())[0]) <= TRIPS
+
+
+@pytest.mark.parametrize("mechanism", ["flux", "dqam"])
+def test_releases_are_the_same_after_two_scans(shuffled: Path, engine: Make, mechanism: str) -> None:
+    plan, bound = Plan.of(GRID, 4, mechanism), ContributionBound(Unit.trip(), "")
+    made = []
+    for scan_by in (in_memory(shuffled), engine):
+        with scan_by(plan, bound) as aggregates:
+            made.append(plan.release(Curator(aggregates, Budget(4), SeededNoise(7)), "the same"))
+            assert isinstance(aggregates, Aggregates) or aggregates.scans <= 2
+    ours, theirs = made
+    for part in ("faces", "vertical", "horizontal"):
+        np.testing.assert_array_equal(getattr(ours.histogram, part), getattr(theirs.histogram, part))
+    assert ours.provenance.paid == theirs.provenance.paid
+
+
+def test_points_that_are_dropped_do_not_keep_a_place(shuffled: Path, spark: Any, tmp_path: Path) -> None:
+    """Trips of which nothing is left are gone before a person's trips are chosen, in every engine; some parts of
+    Spark have no trips then."""
+    points = pd.read_parquet(shuffled)
+    points = points[points.uid.isin(points.uid.unique()[:40])]
+    names = points.tid.unique()
+    points.loc[points.tid.isin(names[::2]), "lng"] = 999.0
+    points.loc[points.tid.isin(names[1::6]), "datetime"] = pd.NaT
+    points.to_parquet(tmp_path / "drop.parquet", coerce_timestamps="us")
+    plan, bound = Plan.of(GRID, 1, unit="person", max_trips=1), ContributionBound(Unit.person(1), "5a17")
+    frame = spark.read.parquet(str(tmp_path))
+    made = []
+    for trips, engine in ((tmp_path, "local"), (tmp_path, "duckdb"), (frame, "spark")):
+        with aggregates_of(plan, dqam.read(trips, on_error="drop"), bound, engine) as aggregates:
+            made.append((int(aggregates.total(TripsOnGrid())[0]), aggregates.total(EndpointsByCell()).tolist()))
+        with (
+            pytest.raises(InputError, match="invalid coordinates|no time"),
+            aggregates_of(plan, dqam.read(trips, on_error="fail"), bound, engine),
+        ):
+            pass
+    assert made[0] == made[1] == made[2]
+    assert made[0][0] > 0
+
+
+def test_persons_are_trips_where_trips_have_no_ids(spark: Any, shuffled: Path) -> None:
+    """Points at the same time stay as they came, but in Spark, where that is not known."""
+    plan, bound = Plan.of(GRID, 1, unit="person", max_trips=1), ContributionBound(Unit.person(1), "5a")
+    found = []
+    for trips, engine in ((shuffled, "local"), (shuffled, "duckdb"), (spark.read.parquet(str(shuffled)), "spark")):
+        with aggregates_of(plan, dqam.read(trips, columns={"trip": ""}), bound, engine) as aggregates:
+            found.append((int(aggregates.total(TripsOnGrid())[0]), aggregates.total(MassByCell()).tolist()))
+    assert found[0] == found[1]
+    assert found[0][0] == found[2][0] == pd.read_parquet(shuffled).uid.nunique()
+
+
+def test_publish_from_every_engine(shuffled: Path, spark: Any, tmp_path: Path) -> None:
+    book = Ledger.open(tmp_path / "ledger.db")
+    for engine in ("local", "duckdb", "spark"):
+        release = publish(shuffled, GRID, 50, dataset="city", total=200, ledger=book, engine=engine, sure=True)
+        assert abs(release.trips.value - TRIPS) < 20
+    frame = publish(
+        spark.read.parquet(str(shuffled)),
+        GRID,
+        50,
+        unit="person",
+        max_trips=1,
+        dataset="people",
+        ledger=book,
+        sure=True,
+    )
+    persons = pd.read_parquet(shuffled).uid.nunique()
+    assert abs(frame.trips.value - persons) < 20
+    assert len(frame.provenance.salt) == 32
+
+
+def test_the_command_takes_paths_and_urls(shuffled: Path, spark: Any, tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.db"
+    where = [str(side) for side in cities.BOUNDS]
+    for i, (path, engine) in enumerate(
+        ((f"file://{shuffled}", "spark"), (shuffled, "spark"), (f"file://{shuffled}", "duckdb"), (shuffled, "local"))
+    ):
+        saved = tmp_path / f"map{i}.nc"
+        how = ["--engine", engine, "--memory", "800MiB", "--dataset", "city", "--ledger", ledger, "--total", "40"]
+        done = run("publish", path, "--bounds", *where, "-k", "5", "--epsilon", "10", "-o", saved, *how)
+        assert done.returncode == 0, done.stderr
+        assert abs(dqam.open(saved).trips.value - TRIPS) < 60
+    for path, engine, says in (
+        (tmp_path / "nothing", "spark", "does not exist"),
+        ("nowhere://x", "duckdb", "Unrecognized filesystem type"),
+        (shuffled, "duckdb", "36.2 MiB of memory is too little"),
+    ):
+        more = ["--memory", "38MB"] if path == shuffled else []
+        done = run(
+            "publish", path, "--bounds", *where, "--epsilon", "1", "-o", tmp_path / "no.nc", "--engine", engine, *more,
+            "--ledger", tmp_path / "other.db",
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert says in " ".join(done.stderr.split())
+    assert not (tmp_path / "no.nc").exists()
+
+
+def test_what_an_engine_can_not_do_is_refused_before_anything_is_spent(shuffled: Path, tmp_path: Path) -> None:
+    book = Ledger.open(tmp_path / "ledger.db")
+    book.register("known", 1, "trip")
+    how: dict[str, Any] = {"dataset": "city", "ledger": book}
+    points = pd.read_parquet(shuffled)
+    for trips, more, says in (
+        (shuffled, {"engine": "abacus"}, "no engine 'abacus'"),
+        (shuffled, {"engine": "duckdb", "memory": 1000}, "too little"),
+        (points.drop(columns="datetime"), {"engine": "duckdb"}, "has no time"),
+        (dqam.read(points.assign(lng=999.0), on_error="fail"), {"engine": "duckdb"}, "^DataFrame: .* invalid coord"),
+        (shuffled, {"engine": "duckdb", "unit": "person", "dataset": "known"}, "budget for the unit 'trip'"),
+    ):
+        with pytest.raises(InputError, match=says):
+            publish(trips, GRID, 1, **(how | more))
+    assert [(account.name, account.spent) for account in book.history()] == [("known", 0)]

@@ -1,0 +1,95 @@
+"""What a release answers, for rectangles of all kinds."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dqam.errors import InputError
+from dqam.geometry.grid import Grid
+from dqam.geometry.rectangles import Snapped, random_rectangles
+from tests.commands import run
+from tests.release.cases import HERE, seeded, strolls
+
+
+def test_answers_are_those_of_the_histogram_and_its_uncertainty() -> None:
+    release = seeded()
+    cells = random_rectangles(release.grid, 200, np.random.default_rng(0))
+    asked = Snapped.of(cells, release.grid)
+    found = release.counts(asked.bounds)
+    assert release.uncertainty is not None
+    low, high = release.uncertainty.intervals(cells)
+    np.testing.assert_array_equal(found.rectangles.cells, cells)
+    np.testing.assert_allclose(found.value, release.histogram.answers(cells), atol=1e-9)
+    np.testing.assert_array_equal([found.low, found.high], [low, high])
+    assert (found.low <= found.value).all()
+    assert (found.value <= found.high).all()
+    one = release.count(*asked.bounds[7])
+    assert (one.value, one.low, one.high) == (found.value[7], found.low[7], found.high[7])
+    assert release.counts(asked.bounds, confidence=0.99).high.sum() > found.high.sum()
+
+
+def test_rectangles_grow_to_whole_cells_and_are_cut_at_the_bounds() -> None:
+    release = seeded(Grid(HERE, 8, 8), trips=strolls(HERE))
+    found = release.counts([(HERE[0] - 1, HERE[1] - 1, HERE[0] + 0.001, HERE[1] + 0.001)])
+    assert found.rectangles.cells.tolist() == [[0, 0, 1, 1]]
+    assert found.rectangles.cut.all()
+    assert found.value[0] == release.histogram.faces[0, 0]
+
+
+def test_the_whole_map_holds_all_trips() -> None:
+    release = seeded()
+    assert release.trips.value == pytest.approx(release.histogram.total)
+    assert release.count(*release.grid.bounds) == release.trips
+
+
+def test_a_rectangle_in_another_crs() -> None:
+    metres = Grid((320_000, 5_812_000, 324_000, 5_816_000), 8, 8, "EPSG:28355")
+    release = seeded(metres, trips=strolls(metres.bounds, crs="EPSG:28355"))
+    degrees = release.counts([(144.955, -37.83, 144.97, -37.82)], crs="EPSG:4326")
+    assert 0 < degrees.value[0] < release.trips.value
+    with pytest.raises(InputError, match="does not meet the map"):
+        release.count(144.955, -37.83, 144.97, -37.82)
+
+
+def test_a_rectangle_in_another_order_is_refused_wherever_it_is_asked(tmp_path: Path) -> None:
+    release = seeded()
+    west, south, east, north = -30.02, 44.98, -29.98, 45.02
+    meant = f"Did you mean ({west}, {south}, {east}, {north})?"
+    for ask in (lambda: release.count(west, east, south, north), lambda: release.counts([(west, east, south, north)])):
+        with pytest.raises(InputError, match=re.escape(meant)):
+            ask()
+    release.save(tmp_path / "map.nc")
+    done = run("query", tmp_path / "map.nc", "--area", *map(str, (west, east, south, north)))
+    assert done.returncode == 2
+    assert meant in " ".join(done.stderr.split())
+
+
+def test_blocks_are_all_cells_from_the_south_west() -> None:
+    release = seeded(Grid(HERE, 4, 8), trips=strolls(HERE))
+    blocks = release.cells()
+    np.testing.assert_allclose(blocks.value.reshape(4, 8), release.histogram.faces, atol=1e-9)
+    assert blocks.rectangles.cells[1].tolist() == [1, 0, 2, 1]
+    assert len(release.cells(blocks=4)) == 8
+
+
+@pytest.mark.parametrize("bad", [[1, 2, 3, 4], "abcd", [["a", 1, 2, 3]], [[1, 2, 3]], None, {}])
+def test_what_is_no_rectangle_is_refused(bad: object) -> None:
+    with pytest.raises(InputError, match="rows of four numbers"):
+        seeded().counts(bad)  # type: ignore[arg-type]
+
+
+def test_a_table_is_not_too_long() -> None:
+    release = seeded()
+    large = Grid(release.grid.bounds, 2048, 2048)
+    histogram = replace(
+        release.histogram,
+        grid=large,
+        faces=np.zeros((2048, 2048)),
+        vertical=np.zeros((2048, 2047)),
+        horizontal=np.zeros((2047, 2048)),
+    )
+    with pytest.raises(InputError, match="too long"):
+        replace(release, histogram=histogram, uncertainty=None).cells()
