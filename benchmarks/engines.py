@@ -36,7 +36,7 @@ from dqam.engines.spark import Spark
 from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.lattice import Lattice
-from dqam.mechanisms.flux import MOST_SIDE
+from dqam.mechanisms.flux import coarsest_side
 from dqam.privacy.aggregates import Aggregates, Engine
 from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import ContributionBound
@@ -145,7 +145,11 @@ class Run(NamedTuple):
 def asked(resolution: int) -> tuple[Plan, Lattice, Integers]:
     """What a release by flux asks of many trips: the plan, the lattice of shadows, and their caps."""
     plan = Plan.of(Grid.over(cities.BOUNDS, resolution), 1)
-    return plan, Lattice.even(plan.grid, MOST_SIDE), np.unique(np.rint(np.geomspace(3, 162, 40)).astype(np.int64))
+    return (
+        plan,
+        Lattice.even(plan.grid, coarsest_side(1e6)),
+        np.unique(np.rint(np.geomspace(3, 162, 40)).astype(np.int64)),
+    )
 
 
 def first_sums(aggregates: Aggregates, plan: Plan) -> list[Integers]:

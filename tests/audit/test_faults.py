@@ -10,6 +10,8 @@ from dqam.audit.estimate import audit
 CAUGHT = {  # the pair, the runs and a bound that is well above the claim
     "fault-no-cap": ("few trips + longest walk", 1_000, 2),
     "fault-no-shadow-cap": ("few trips + on corners", 1_000, 2),
+    "fault-no-walk-cap": ("few trips + longest walk", 1_000, 2),
+    "fault-shared-budget": ("no trips + one cell", 4_000, 1.3),
     "fault-exact-n": ("few trips + one cell", 1_000, 3),
     "fault-printed-quadtree": ("two trips in one cell + another", 4_000, 1.2),
     "fault-quiet-vectors": ("no trips + longest walk", 300, 2),

@@ -264,3 +264,21 @@ def test_lattices_finer_than_degrees_go() -> None:
     """The coarse grid does not pose as degrees: there are more cells than degrees of longitude."""
     lattice = Lattice(np.arange(401), np.arange(301))
     assert lattice.coarse().shape == (300, 400)
+
+
+def test_sums_over_a_lattice_are_what_was_refined() -> None:
+    fine = Lattice(np.arange(13), np.arange(9))
+    coarse = Lattice(np.array([0, 5, 6, 12]), np.array([0, 3, 8]))
+    rng = np.random.default_rng(0)
+    numbers = coarse.parts(rng.uniform(size=coarse.numbers))
+    for part, wanted in zip(coarse.within(fine).add_up(*coarse.refine(*numbers)), numbers, strict=True):
+        np.testing.assert_allclose(part, wanted)
+
+
+def test_a_coarser_lattice_has_some_of_the_lines() -> None:
+    fine = Lattice.even(Grid((0.0, 0.0, 1.0, 1.0), 200, 300), 120)
+    for side in (1, 7, 50, 120, 500):
+        coarse = fine.coarser(side)
+        assert set(coarse.east.tolist()) <= set(fine.east.tolist())
+        assert max(coarse.shape) == min(side, 120)
+        np.testing.assert_array_equal(fine.east[coarse.within(fine).east], coarse.east)

@@ -10,9 +10,22 @@ from dqam.errors import InputError
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
+from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
-from dqam.mechanisms.flux import FIRST_LOOK, MOST_SIDE, Flux, cap_quantile, lattice_side, size_share
+from dqam.mechanisms.flux import (
+    FIRST_LOOK,
+    MARGIN,
+    MIDDLE,
+    Flux,
+    cap_quantile,
+    coarsest_side,
+    detail_share,
+    finest_side,
+    random_scale,
+    size_share,
+    walk_cap,
+)
 from dqam.mechanisms.flux_uncertainty import FluxEstimate
 from dqam.mechanisms.size import measure_size
 from dqam.mechanisms.spreading import spread_evenly
@@ -20,7 +33,7 @@ from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics import SHADOW, QueryTotals, ShadowQuantile, ShadowSums
+from dqam.statistics import MOST_CAP, SHADOW, QueryTotals, ShadowQuantile, ShadowSums, WalkSums
 from dqam.statistics.distinct import DistinctTrips
 from dqam.values.guarantee import Unit
 from tests.mechanisms.cases import city, parts, run, some_queries, strolls, unit_square
@@ -137,7 +150,7 @@ def test_the_total_is_the_number_of_trips_that_was_measured() -> None:
     for mechanism, epsilon in product((FORCED, Flux()), ("0.01", "1", "20")):
         one, other = (Curator(DATA["strolls"], Budget(epsilon), SeededNoise(4)) for _ in range(2))
         histogram = mechanism.synthesize(one, QUERIES, one.budget).histogram
-        size = measure_size(other, QUERIES, other.budget, mechanism.least, FIRST_LOOK, size_share)
+        size = measure_size(other, QUERIES, other.budget, mechanism.least, FIRST_LOOK, size_share, MARGIN)
         assert histogram.total == pytest.approx(size.trips, rel=1e-12)
 
 
@@ -170,10 +183,11 @@ def test_more_signal_leaves_more_for_the_shadows() -> None:
 
 
 def test_more_signal_makes_a_finer_lattice() -> None:
-    sides = [lattice_side(signal) for signal in SIGNALS]
-    assert all(coarse <= fine for coarse, fine in pairwise(sides))
-    assert sides[0] == 5
-    assert sides[-1] == MOST_SIDE
+    for rule in (coarsest_side, finest_side, detail_share):
+        found = [rule(signal) for signal in SIGNALS]
+        assert all(coarse <= fine for coarse, fine in pairwise(found))
+    assert coarsest_side(0.0) == 5
+    assert all(coarsest_side(signal) < finest_side(signal) for signal in SIGNALS if signal >= Flux().detailed)
 
 
 def test_more_signal_makes_a_higher_cap() -> None:
@@ -181,6 +195,58 @@ def test_more_signal_makes_a_higher_cap() -> None:
     assert all(low <= high for low, high in pairwise(quantiles))
     assert quantiles[0] == cap_quantile(Flux().known) == Fraction(7, 10)
     assert quantiles[-1] == Fraction(95, 100)
+
+
+DETAILED = Flux(side=3, finest=16, least=0, known=0, detailed=0)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("kept", DATA.values(), ids=DATA.keys())
+def test_all_answers_grow_with_detail_too(kept: Aggregates, epsilon: str) -> None:
+    for mechanism in (DETAILED, Flux(side=5, finest=13, least=0, detailed=0)):
+        histogram, curator = run(mechanism, kept, QUERIES, epsilon)
+        check_by_definition(histogram)
+        assert curator.spent == Fraction(epsilon)
+
+
+def test_finer_lattices_are_paid_for_from_the_share_of_detail() -> None:
+    _, curator = run(DETAILED, DATA["strolls"], QUERIES, "20")
+    looks = sum(entry.epsilon for entry in curator.paid if QueryTotals.name in entry.name)
+    fine = [entry for entry in curator.paid if entry.name == WalkSums.name]
+    rest = 20 - looks
+    detail = rest * detail_share(800 * 20, random_scale(QUERIES, GRID))
+    assert float(sum(entry.epsilon for entry in fine)) == pytest.approx(float(detail), rel=0.05)
+    assert fine[0].epsilon / sum(entry.epsilon for entry in fine) == MIDDLE
+    assert [entry.name for entry in curator.paid].count(ShadowSums.name) == 1
+    _, plain = run(Flux(), DATA["strolls"], QUERIES, "1")  # a signal of 800
+    assert not any(entry.name == WalkSums.name for entry in plain.paid)
+
+
+def test_lattices_are_made_of_lines_of_the_next() -> None:
+    for signal, shape in product((5e3, 2e4, 1e5, 1e6, 1e9), ((256, 256), (300, 200), (64, 64), (1, 500), (7, 9))):
+        lattices = Flux()._lattices(unit_square(*shape), signal)
+        for coarse, fine in pairwise(lattices):
+            assert set(coarse.east.tolist()) <= set(fine.east.tolist())
+            assert set(coarse.north.tolist()) <= set(fine.north.tolist())
+            assert coarse.cells < fine.cells
+    assert [max(lattice.shape) for lattice in Flux()._lattices(unit_square(256, 256), 1e5)] == [32, 64, 256]
+    assert len(Flux()._lattices(unit_square(256, 256), 4_999)) == 1
+
+
+def test_small_queries_move_budget_to_detail() -> None:
+    grid = unit_square(256, 256)
+    assert random_scale(random_rectangles(grid, 16_000, np.random.default_rng(0)), grid) == pytest.approx(1, rel=0.05)
+    blocks = np.array([[0, 0, 4, 4], [8, 8, 12, 14]])
+    assert random_scale(blocks, grid) == pytest.approx(0.16 * 256 / 4)
+    assert detail_share(1e5, random_scale(blocks, grid)) > detail_share(1e5)
+
+
+def test_caps_of_walks_are_few_and_allowed() -> None:
+    grid = unit_square(4096, 4096)
+    coarse, fine = Lattice.even(grid, 5), Lattice.even(grid, 4096)
+    caps = [walk_cap(cap, coarse, fine) for cap in range(3, 40)]
+    assert all(1 <= low <= high <= MOST_CAP for low, high in pairwise(caps))
+    assert len(set(caps)) < 20
 
 
 def aligned(lattice: Lattice, count: int) -> np.ndarray:
@@ -200,9 +266,9 @@ def test_without_noise_straight_trips_are_counted_once(shape: tuple[int, int], s
     """By rectangles of lattice cells, if these are asked; what caps cut is put back, though not where it was."""
     grid = unit_square(*shape)
     kept = strolls(2000, grid)
-    lattice = Lattice.even(grid, side or MOST_SIDE)
+    lattice = Lattice.even(grid, side or max(shape))
     queries, rectangles = np.split(aligned(lattice, 600), 2)
-    histogram, _ = run(Flux(side), kept, queries, "1e6")
+    histogram, _ = run(Flux(side or max(shape), finest=1), kept, queries, "1e6")
     off = np.abs(histogram.answers(rectangles) - kept.total(DistinctTrips(rectangles)))
     assert histogram.total == 2000
     assert off.mean() < 3
@@ -224,7 +290,7 @@ def test_little_signal_is_spread_evenly(kept: Aggregates) -> None:
     for seed in range(5):
         histogram, _ = run(Flux(), kept, QUERIES, "0.02", seed)
         other = Curator(kept, Budget("0.02"), SeededNoise(seed))
-        size = measure_size(other, QUERIES, other.budget, Flux().least, FIRST_LOOK, size_share)
+        size = measure_size(other, QUERIES, other.budget, Flux().least, FIRST_LOOK, size_share, MARGIN)
         assert not size.enough
         np.testing.assert_allclose(
             parts(histogram), parts(spread_evenly(GRID, size)), rtol=1e-9, atol=1e-9 * histogram.total
@@ -245,7 +311,7 @@ def test_an_estimate_tells_how_it_came_about(signal: float) -> None:
     np.testing.assert_array_equal(parts(found.histogram), parts(run(Flux(), DATA["strolls"], QUERIES, epsilon)[0]))
     assert found.measurement is not None
     assert found.kept is not None
-    assert found.measurement.lattice == Lattice.even(GRID, lattice_side(found.size.signal))
+    assert found.measurement.lattice == Lattice.even(GRID, coarsest_side(found.size.signal))
     assert curator.paid[-1].name == ShadowSums.name
     assert found.measurement.noise == pytest.approx(float(curator.paid[-1].scale / SHADOW))
     refined = SpatialHistogram.from_flux(GRID, *found.measurement.lattice.refine(*found.kept))

@@ -8,7 +8,16 @@ import pytest
 from dqam.consistency.cone import find_currents
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice, Parts
-from dqam.mechanisms.flux_fit import ENDPOINT_WEIGHT, STRONG, LatticeMeasurement, calibrated, even_shadows, exactly
+from dqam.mechanisms.flux_fit import (
+    ENDPOINT_WEIGHT,
+    STRONG,
+    LatticeMeasurement,
+    add_detail,
+    calibrated,
+    even_shadows,
+    exactly,
+    less_flux,
+)
 from dqam.mechanisms.size import SizeEstimate, cover
 from tests.mechanisms.cases import parts, some_queries, strolls, unit_square
 from tests.oracles.naive import cone_excess
@@ -93,7 +102,7 @@ def test_even_shadows_are_even_by_area_and_length() -> None:
 
 def test_a_fit_is_consistent_and_has_the_total() -> None:
     for noise, seed in product((0.0, 20.0, 2000.0), range(3)):
-        found = MEASUREMENT.fit(calibrated(LATTICE, blurred(noise, seed), SIZE), 1000.0)
+        found = MEASUREMENT.fit(calibrated(LATTICE, blurred(noise, seed), SIZE), SIZE)
         assert cone_excess(*found, *find_currents(*found)) <= 0
         assert found[0].sum() == pytest.approx(1000)
 
@@ -102,14 +111,14 @@ def test_what_is_consistent_is_its_own_fit() -> None:
     """Straight trips are."""
     exact = SpatialHistogram.of(strolls(1000, unit_square(*LATTICE.shape)).engine.walks)
     measured = exact.endpoints, exact.vertical.astype(float), exact.horizontal.astype(float)
-    np.testing.assert_allclose(flat(MEASUREMENT.fit(measured, 1000.0)), flat(measured), atol=0.1)
+    np.testing.assert_allclose(flat(MEASUREMENT.fit(measured, SIZE)), flat(measured), atol=0.1)
 
 
 def part_of_the_way(noise: float, seed: int = 3) -> float:
     """How far from even to the fit the result is; that it is between them is checked for every number."""
     measured = calibrated(LATTICE, blurred(noise / ENDPOINT_WEIGHT, seed), SIZE)
-    fitted = MEASUREMENT.fit(measured, 1000.0)
-    even = MEASUREMENT.fit(even_shadows(LATTICE, measured, SIZE), 1000.0)
+    fitted = MEASUREMENT.fit(measured, SIZE)
+    even = MEASUREMENT.fit(even_shadows(LATTICE, measured, SIZE), SIZE)
     drawn, _ = LatticeMeasurement(LATTICE, noise, SNAPPED).drawn_to_even(measured, fitted, SIZE)
     start, stop, found = flat(even), flat(fitted), flat(drawn)
     far = np.abs(stop - start) > 1e-6
@@ -133,7 +142,7 @@ def test_the_more_noise_the_more_even() -> None:
 
 def test_what_is_even_stays_so() -> None:
     measured = even_shadows(LATTICE, blurred(0, 0), SIZE)
-    even = MEASUREMENT.fit(measured, 1000.0)
+    even = MEASUREMENT.fit(measured, SIZE)
     for noise in (1e-9, 10.0):
         drawn, _ = LatticeMeasurement(LATTICE, noise, SNAPPED).drawn_to_even(measured, even, SIZE)
         np.testing.assert_allclose(flat(drawn), flat(even), atol=1e-9 * 1000)
@@ -155,14 +164,51 @@ def test_what_is_seen_again_has_the_noise_that_was_measured_with() -> None:
     np.testing.assert_allclose(off, [10 / ENDPOINT_WEIGHT, 10, 10], rtol=0.15)
     seen = measured[0], MEASUREMENT.again(truth, SIZE, np.random.default_rng(0))
     np.testing.assert_array_equal(flat(seen[0]), flat(seen[1][0]))
-    np.testing.assert_array_equal(flat(seen[1][1]), flat(MEASUREMENT.fit(seen[1][0], 1000.0)))
+    np.testing.assert_array_equal(flat(seen[1][1]), flat(MEASUREMENT.fit(seen[1][0], SIZE)))
 
 
 def test_rounding_errors_are_repaired_and_nothing_else_changes() -> None:
     for seed in range(5):
-        fitted = MEASUREMENT.fit(calibrated(LATTICE, blurred(20, seed), SIZE), 1000.0)
+        fitted = MEASUREMENT.fit(calibrated(LATTICE, blurred(20, seed), SIZE), SIZE)
         rough = SpatialHistogram.from_flux(GRID, *LATTICE.refine(*fitted))
-        made = exactly(rough, 1000.0)
+        made = exactly(rough, SIZE)
         assert made.is_monotone()
         assert made.total == 1000
         np.testing.assert_allclose(parts(made), parts(rough), rtol=1e-9, atol=1e-9)
+
+
+FINE = Lattice(np.arange(17), np.arange(17))
+
+
+def detail(noise: float) -> tuple[Parts, Parts]:
+    """Numbers on the coarse lattice, and these with the detail of a street along the tenth row."""
+    known = MEASUREMENT.fit(calibrated(LATTICE, blurred(0, 0), SIZE), SIZE)
+    a, v, h = LATTICE.within(FINE).refine(*known)
+    v[9], v[5:9] = v[5:10].sum(axis=0), 0
+    rng = np.random.default_rng(1)
+    a, v, h = (part + rng.laplace(0, noise, part.shape) for part in (a, v, h))
+    return known, (a, v, h)
+
+
+def test_detail_keeps_what_is_known_and_shows_the_street() -> None:
+    known, measured = detail(1.0)
+    found, noise = add_detail(LATTICE, known, 1.0, FINE, measured, 1.0, SIZE.trips)
+    assert noise == pytest.approx(1.0, rel=0.1)
+    sums = LATTICE.within(FINE).add_up(*found)
+    for part, wanted in zip(sums, known, strict=True):
+        np.testing.assert_allclose(part, wanted, atol=0.02 * SIZE.trips)
+    assert SpatialHistogram.from_flux(GRID, *found).is_monotone()
+    assert found[1][9].sum() > 2 * found[1][5:9].sum()
+
+
+def test_the_closer_the_average_answer_the_less_flux() -> None:
+    refined = LATTICE.within(FINE).refine(*blurred(0, 0))
+
+    def mean(of: Parts) -> float:
+        return float(SpatialHistogram.from_flux(GRID, *of).answers(QUERIES).mean())
+
+    before = mean(refined)
+    low, high = (SizeEstimate(SIZE.covers, 1000.0, before + more, 1000.0) for more in (-10, 10))
+    assert mean(less_flux(FINE, refined, low)) == pytest.approx(before - 5)
+    assert mean(less_flux(FINE, refined, low, 1.0)) == pytest.approx(before - 10)
+    assert mean(less_flux(FINE, refined, high, 1.0)) == pytest.approx(before)

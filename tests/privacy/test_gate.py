@@ -13,7 +13,7 @@ LIBRARIES = {
     *("typing", "numba", "numpy", "numpy.typing"),
 }
 QUESTIONS = {
-    *("CROSSING", "MASS", "MOST_TRIPS", "SHADOW", "Question"),
+    *("CROSSING", "MASS", "MOST_CAP", "MOST_TRIPS", "SHADOW", "Question", "WalkSums"),
     *("CellShares", "Crossings", "DistinctCounts", "Endpoints", "GroupShares", "L1Buckets", "LengthQuantile"),
     *("PrivTree", "QueryErrors", "QueryTotals", "ShadowQuantile", "ShadowSums", "TripCount", "UniformityCosts"),
 }

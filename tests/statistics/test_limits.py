@@ -38,6 +38,7 @@ from dqam.statistics import (
     ShadowSums,
     TripCount,
     UniformityCosts,
+    WalkSums,
 )
 from dqam.statistics.aggregate import Aggregate
 from dqam.statistics.buckets import L1Buckets, interval_costs, least_partition
@@ -86,6 +87,7 @@ QUESTIONS: list[Question] = [
     *(Crossings(WHOLE, cap) for cap in (1, MOST_CAP)),
     Crossings(WHOLE, MOST_CAP, np.array([CROSSING - 1])),
     *(ShadowSums(LATTICE, cap, weight) for cap in (1, MOST_CAP) for weight in (1, 2**8)),
+    *(WalkSums(LATTICE, cap, weight) for cap in (1, MOST_CAP) for weight in (1, 2**8)),
     CellShares(),
     GroupShares(np.zeros((SIDE, SIDE), np.int64)),
     DistinctCounts(EVERY),

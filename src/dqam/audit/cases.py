@@ -54,6 +54,7 @@ from dqam.statistics import (
     Statistic,
     TripCount,
     UniformityCosts,
+    WalkSums,
 )
 from dqam.statistics.buckets import L1Buckets
 from dqam.statistics.privtree import PrivTree
@@ -120,7 +121,7 @@ def _synthesizes(mechanism: Mechanism, **options: Any) -> Callable[[Fraction], C
 
 # with rounds and trees forced, because by default they would spread the few trips of an audit evenly
 WHOLE_MECHANISMS: dict[str, Mechanism] = {
-    "flux": flux.Flux(side=3, least=0, known=0, rich=0),
+    "flux": flux.Flux(side=3, finest=6, least=0, known=0, rich=0, detailed=0),
     "uniform": Uniform(),
     "laplace": Laplace(least=0),
     "mwem": Mwem(rounds=3, least=0),
@@ -133,6 +134,7 @@ QUESTION_CASES: dict[str, AuditCase] = {
     "endpoints": AuditCase("endpoints by quarter of the map", _measures(Endpoints(QUARTERS))),
     "crossings": AuditCase("crossings by quarter of the map, capped", _measures(Crossings(QUARTERS, CAP))),
     "shadows": AuditCase("shadows on a lattice, capped", _measures(ShadowSums(LATTICE, CAP, CAP))),
+    "walks": AuditCase("walks on a lattice, scaled to a cap", _measures(WalkSums(LATTICE, CAP, CAP))),
     "shadow-sizes": AuditCase(
         "quantile of the sizes of shadows",
         _selects(ShadowQuantile(np.array([4, 7]), Fraction(3, 4), LATTICE, 3)),
@@ -183,6 +185,10 @@ HALVED_CASES = {f"fault-half-{name}": _halved(case) for name, case in QUESTION_C
 FAULT_CASES: dict[str, AuditCase] = {
     "fault-no-cap": AuditCase("crossings without a cap", faults.uncapped_crossings, sound=False, runs=2_000),
     "fault-no-shadow-cap": AuditCase("shadows without a cap", faults.uncapped_shadows, sound=False, runs=2_000),
+    "fault-no-walk-cap": AuditCase("walks without a cap", faults.uncapped_walks, sound=False, runs=2_000),
+    "fault-shared-budget": AuditCase(
+        "two lattices, both with the noise of all of the budget", faults.twice_the_budget, sound=False, runs=10_000
+    ),
     "fault-exact-n": AuditCase(
         "cell shares scaled to the exact number of trips", faults.exact_total, sound=False, runs=2_000
     ),

@@ -22,7 +22,7 @@ from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Walks
 from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics import CROSSING, MASS, SHADOW, CellShares, Crossings, ShadowSums, TripCount
+from dqam.statistics import CROSSING, MASS, SHADOW, CellShares, Crossings, ShadowSums, TripCount, WalkSums
 from dqam.statistics.privtree import PrivTree
 
 QUARTERS = Partition(8, 8, np.array([[0, 0, 4, 4], [4, 0, 8, 4], [0, 4, 4, 8], [4, 4, 8, 8]]))
@@ -83,6 +83,20 @@ def uncapped_crossings(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> A
 def uncapped_shadows(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
     """Shadows that are not capped, with noise for a cap of 1."""
     return noise.laplace(exact_vector(ShadowSums(LATTICE, 2**15, 3), _cached(walks)), SHADOW / epsilon)
+
+
+@_looks_at_walks
+def uncapped_walks(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
+    """Walks that are not scaled to a cap, with noise for a cap of 1."""
+    return noise.laplace(exact_vector(WalkSums(LATTICE, 2**15, 3), _cached(walks)), SHADOW / epsilon)
+
+
+@_looks_at_walks
+def twice_the_budget(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
+    """Shadows and walks, each with the noise of all of the budget: a level that is charged to the share of another."""
+    levels = (ShadowSums(LATTICE, CAP, CAP), WalkSums(LATTICE, CAP, CAP))
+    exact = np.concatenate([exact_vector(level, _cached(walks)) for level in levels])
+    return noise.laplace(exact, CAP * SHADOW / epsilon)
 
 
 def printed_quadtree(epsilon: Fraction) -> MechanismFunction:

@@ -54,6 +54,7 @@ from dqam.statistics import (
     ShadowSums,
     TripCount,
     UniformityCosts,
+    WalkSums,
 )
 from dqam.statistics.buckets import L1Buckets
 from dqam.statistics.privtree import PrivTree
@@ -78,6 +79,7 @@ QUESTIONS: tuple[Any, ...] = (
     L1Buckets(hilbert_order(*GRID.shape), 1.0),
     ShadowQuantile(_CAPS, Fraction(2, 3), _LATTICE, 3),
     *(ShadowSums(_LATTICE, int(cap), 3) for cap in _CAPS),
+    *(WalkSums(_LATTICE, int(cap), 3) for cap in (4, 8)),
     Crossings(_REGIONS, 1),
     Crossings(_REGIONS, 2, np.array([CROSSING, CROSSING // 3, 1, 0])),
 )

@@ -43,6 +43,7 @@ from dqam.privacy.curator import Curator
 from dqam.statistics import MOST_CAP, SHADOW, QueryTotals, Question, ShadowQuantile, ShadowSums, WalkSums
 
 FIRST_LOOK = Fraction(1, 20)  # of the budget, at the size
+MARGIN = 2.0  # standard deviations below the least signal at which a first look is believed
 CAP = Fraction(1, 25)  # of the share of the coarsest lattice, for the cap on its shadows
 MIDDLE = Fraction(2, 5)  # of the share of all detail, for a lattice between the coarsest and the finest
 STEEP = 4.5  # how many times finer the finest lattice is than the coarsest, for one between them to pay
@@ -77,19 +78,17 @@ def finest_side(signal: float) -> int:
     >>> [finest_side(signal) for signal in (10_000, 100_000, 1e6)]
     [60, 256, 1092]
     """
-    return round(60 * (max(signal, 1.0) / 10_000) ** 0.63)
+    return max(1, round(60 * (max(signal, 1.0) / 10_000) ** 0.63))
 
 
 def detail_share(signal: float, scale: float = 1.0) -> Fraction:
     """The share for finer lattices of the budget that is left after the size: more where the signal is stronger, and
-    where the queries are smaller than random ones by a factor `scale`; 0 below a signal of 5,000.
+    where the queries are smaller than random ones by a factor `scale`.
 
     >>> [float(detail_share(signal)) for signal in (1_000, 10_000, 100_000, 1e6)]
-    [0.0, 0.27, 0.5, 0.65]
+    [0.1, 0.27, 0.5, 0.65]
     """
-    share = min(0.27 + 0.23 * np.log10(max(signal, 1.0) / 10_000), 0.65)
-    if signal < 5_000:
-        return Fraction(0)
+    share = min(max(0.27 + 0.23 * np.log10(max(signal, 1.0) / 10_000), 0.1), 0.65)
     return Fraction(round(100 * min(max(share + 0.08 * np.log2(scale), 0.05), 0.8)), 100)
 
 
@@ -106,11 +105,12 @@ def cap_quantile(signal: float) -> Fraction:
 class Flux:
     """Flux. What is not given follows from the signal s = trips * epsilon.
 
-    side    cells along a side of the coarsest lattice
-    finest  cells along a side of the finest lattice; there is no finer one than the coarsest where it has less cells
-    least   signal below which trips are spread evenly
-    known   signal from which the cap is measured, not guessed
-    rich    signal from which no one would mistake trips for evenly spread: below, the fit is drawn to that
+    side      cells along a side of the coarsest lattice
+    finest    cells along a side of the finest lattice
+    least     signal below which trips are spread evenly
+    known     signal from which the cap is measured, not guessed
+    rich      signal from which no one would mistake trips for evenly spread: below, the fit is drawn to that
+    detailed  signal from which finer lattices than the coarsest are measured
     """
 
     name: ClassVar[str] = "flux"
@@ -122,6 +122,7 @@ class Flux:
     least: float = 80.0
     known: float = 1_000.0
     rich: float = 5_000.0
+    detailed: float = 5_000.0
 
     def __post_init__(self) -> None:
         for name, side in (("side", self.side), ("finest", self.finest)):
@@ -135,12 +136,12 @@ class Flux:
     def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> FluxEstimate:
         """Spend all of `budget`."""
         grid = curator.grid
-        size = measure_size(curator, queries, budget, self.least, FIRST_LOOK, size_share, margin=2)
+        size = measure_size(curator, queries, budget, self.least, FIRST_LOOK, size_share, MARGIN)
         if not size.enough:
             return FluxEstimate(exactly(consistent(spread_evenly(grid, size), size), size.trips), size)
+        coarsest, *finer = self._lattices(grid, size.signal)
         detail = budget.left * detail_share(size.signal, random_scale(queries, grid))
-        coarsest, *finer = self._lattices(grid, size.signal, detail > 0)
-        shares = [] if not finer else [detail] if len(finer) == 1 else [detail * MIDDLE, detail * (1 - MIDDLE)]
+        shares = [detail * part for part in ([], [1], [MIDDLE, 1 - MIDDLE])[len(finer)]]
         coarse = budget.left - sum(shares)
         cap = self._cap(curator, coarsest, finer, size.signal, budget, coarse * CAP)
         epsilon = budget.left - sum(shares)
@@ -164,12 +165,12 @@ class Flux:
         moved = measurement.distance(measured, fitted), measurement.distance(fitted, kept)
         return FluxEstimate(histogram, size, measurement, kept, keep, *moved)
 
-    def _lattices(self, grid: Grid, signal: float, detail: bool) -> list[Lattice]:
+    def _lattices(self, grid: Grid, signal: float) -> list[Lattice]:
         """From the coarsest to the finest, each of lines of the next."""
         side, finest = self.side or coarsest_side(signal), self.finest or finest_side(signal)
         fine = Lattice.even(grid, finest)
         steep = max(fine.shape) / side
-        if not detail or steep < 1.5:
+        if signal < self.detailed or steep < 1.5:
             return [Lattice.even(grid, side)]
         if steep < STEEP:
             return [fine.coarser(side), fine]

@@ -112,7 +112,7 @@ class OnPartition:
 
 
 class OnLattice:
-    """A question about shadows on a lattice, where endpoints weigh more than crossings."""
+    """A question about shadows or walks on a lattice, where endpoints weigh more than crossings."""
 
     lattice: Lattice
     endpoint_weight: int
@@ -125,7 +125,7 @@ class OnLattice:
     def check(self, grid: Grid) -> None:
         """Check that the lattice is one of this grid."""
         if type(self.lattice) is not Lattice:
-            raise InputError(f"Shadows need a Lattice; got {type(self.lattice).__name__}.")
+            raise InputError(f"lattice must be a Lattice; got {type(self.lattice).__name__}.")
         if not self.lattice.fits(grid):
             raise InputError(f"The lattice does not fit a grid of {grid.rows} x {grid.columns} cells.")
 

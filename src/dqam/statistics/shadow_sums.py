@@ -10,6 +10,7 @@ from numba import njit
 
 from dqam.errors import InputError
 from dqam.geometry.arrays import Integers
+from dqam.geometry.grid import Grid
 from dqam.geometry.lattice import Lattice
 from dqam.runtime.threads import cores, each_span, spans
 from dqam.statistics.aggregate import Aggregate, Part, ranks
@@ -17,7 +18,7 @@ from dqam.statistics.limits import MOST_CAP
 from dqam.statistics.quantile import Quantile
 from dqam.statistics.question import OnLattice
 from dqam.statistics.shadows import SHADOW
-from dqam.statistics.walk_sums import ScaledWalks
+from dqam.statistics.walk_sums import ScaledWalks, WalkSums
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +141,15 @@ class ShadowQuantile(Quantile, OnLattice):
     def __post_init__(self) -> None:
         Quantile.__post_init__(self)
         OnLattice.__post_init__(self)
+        for lattice, caps in self.finer:
+            for cap in caps:
+                WalkSums(lattice, cap, self.endpoint_weight)
+
+    def check(self, grid: Grid) -> None:
+        """Check that all lattices are of this grid."""
+        OnLattice.check(self, grid)
+        for lattice, caps in self.finer:
+            WalkSums(lattice, caps[0], self.endpoint_weight).check(grid)
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
