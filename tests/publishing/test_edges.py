@@ -279,7 +279,9 @@ def test_how_often_an_empty_map_is_noticed() -> None:
         for seed in range(400):
             curator = Curator(aggregates, Budget(1), SeededNoise(seed), wary=True)
             with suppress(EmptyMapError):
-                measure_size(curator, queries, curator.budget, 140, flux.FIRST_LOOK, flux.size_share)
+                measure_size(
+                    curator, queries, curator.budget, flux.Flux().least, flux.FIRST_LOOK, flux.size_share, flux.MARGIN
+                )
                 costs.append(Fraction(1))
             costs += [curator.spent] * (len(costs) == seed)
         assert first[0] <= np.mean([cost == Fraction(1, 20) for cost in costs]) <= first[1]

@@ -163,7 +163,8 @@ class Flux:
             numbers = less_flux(lattice, numbers, size)
         histogram = exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*numbers)), size.trips)
         moved = measurement.distance(measured, fitted), measurement.distance(fitted, kept)
-        return FluxEstimate(histogram, size, measurement, kept, keep, *moved)
+        finest = max(grid.shape) / max(lattice.shape) if finer else 0.0
+        return FluxEstimate(histogram, size, measurement, kept, keep, *moved, finest)
 
     def _lattices(self, grid: Grid, signal: float) -> list[Lattice]:
         """From the coarsest to the finest, each of lines of the next."""

@@ -9,6 +9,9 @@ is one number for a release, the root of the sum of four squares:
   returns     trips come back to a rectangle in ways that no histogram can represent: a share of the trips
   misfit      and where they do so much that what was measured is not consistent, consistency moves the answers
   shrinkage   towards an even spread, where there was little to see
+
+All of this is about the coarsest lattice. Finer ones take away more of its coarseness than their own noise adds, so that
+what is left over pays for that noise. What even the finest one cannot show is added by `Uncertainty`.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ class FluxEstimate(Synthesis):
     keep         how much of the distance to an even spread was kept
     misfit       the mean square distance, in answers, that consistency moved what was measured
     shrunk       and that it was then moved towards an even spread
+    finest       side of the cells of the finest lattice, in cells of the grid; 0 where only one lattice was measured
     """
 
     size: SizeEstimate
@@ -45,6 +49,7 @@ class FluxEstimate(Synthesis):
     keep: float = 1.0
     misfit: float = 0.0
     shrunk: float = 0.0
+    finest: float = 0.0
 
     def uncertainty(self) -> Uncertainty:
         """Resampled."""
@@ -72,7 +77,9 @@ def resample(estimate: FluxEstimate, seed: int = 0) -> Uncertainty:
         + MISFIT**2 * misfit
         + SHRINKAGE**2 * estimate.shrunk
     )
-    return Uncertainty(histogram, float(np.sqrt(model)), size.noise, measurement.lattice, np.stack(moved))
+    return Uncertainty(
+        histogram, float(np.sqrt(model)), size.noise, measurement.lattice, np.stack(moved), estimate.finest
+    )
 
 
 def _coarseness(measurement: LatticeMeasurement, kept: Parts) -> float:
@@ -82,10 +89,4 @@ def _coarseness(measurement: LatticeMeasurement, kept: Parts) -> float:
         return 0.0
     rows, columns = (np.append(np.arange(0, side, 2), side) for side in measurement.lattice.shape)
     half = Lattice(columns, rows)
-    a, v, h = kept
-    merged = (
-        np.add.reduceat(np.add.reduceat(a, rows[:-1], axis=0), columns[:-1], axis=1),
-        np.add.reduceat(v, rows[:-1], axis=0)[:, columns[1:-1] - 1],
-        np.add.reduceat(h, columns[:-1], axis=1)[rows[1:-1] - 1],
-    )
-    return measurement.distance(half.refine(*merged), kept)
+    return measurement.distance(half.refine(*half.add_up(*kept)), kept)

@@ -105,7 +105,7 @@ def _facts(release: PublishedMap) -> dict[str, Any]:
             {**asdict(entry), "epsilon": str(entry.epsilon), "scale": str(entry.scale)} for entry in provenance.paid
         ],
         "grid": {"bounds": grid.bounds, "rows": grid.rows, "columns": grid.columns, "crs": grid.crs},
-        "uncertainty": None if uncertainty is None else {"model": uncertainty.model, "noise": uncertainty.noise},
+        "uncertainty": None if uncertainty is None else uncertainty.numbers,
     }
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from dqam.errors import InputError
 from dqam.geometry.arrays import Numbers
-from dqam.geometry.grid import Grid
+from dqam.geometry.grid import MAX_SIDE, Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
 from dqam.release.file import SCHEMA, SEAL, SEAL_SIZE
@@ -162,11 +162,11 @@ def _uncertainty(numbers: dict[str, float] | None, histogram: SpatialHistogram, 
     """The uncertainty of answers, if the file has one."""
     if numbers is None:
         return None
-    model, noise = float(numbers["model"]), float(numbers["noise"])
-    if not (0 <= model < LARGEST and 0 <= noise < LARGEST):
-        raise InputError(f"its errors, {model} and {noise}, are out of range.")
+    model, noise, finest = (float(numbers[name]) for name in ("model", "noise", "finest"))
+    if not (0 <= model < LARGEST and 0 <= noise < LARGEST and 0 <= finest <= MAX_SIDE):
+        raise InputError(f"its errors, {model}, {noise} and {finest}, are out of range.")
     if "displacements" not in file:
-        return Uncertainty(histogram, model, noise)
+        return Uncertainty(histogram, model, noise, finest=finest)
     lines = []
     for name, cells in (("lattice_east", histogram.grid.columns), ("lattice_north", histogram.grid.rows)):
         count = file[name].shape[0]
@@ -176,4 +176,5 @@ def _uncertainty(numbers: dict[str, float] | None, histogram: SpatialHistogram, 
     lattice, times = Lattice(*lines), file["displacements"].shape[0]
     if not lattice.fits(histogram.grid) or not 0 < times <= MOST_RESAMPLES:
         raise InputError(f"a lattice of {lattice.shape} cells, resampled {times} times, does not fit.")
-    return Uncertainty(histogram, model, noise, lattice, _numbers(file, "displacements", (times, lattice.numbers)))
+    moved = _numbers(file, "displacements", (times, lattice.numbers))
+    return Uncertainty(histogram, model, noise, lattice, moved, finest)

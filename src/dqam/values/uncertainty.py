@@ -17,6 +17,7 @@ from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
 
+WITHIN = 0.8  # how far the answer to a rectangle within one cell of the finest lattice may be off, relative to itself
 LOW, HIGH = 0.08, 0.03  # within these fractions of 0 and of all trips, the model's error is reduced
 
 
@@ -30,6 +31,7 @@ class Uncertainty:
                    every answer comes from that count
     displacements  float64[times, numbers of the lattice]: how far fresh noise of the same scale moved the numbers on
                    the lattice from which the histogram was refined
+    finest         side of the cells of a finer lattice that shows detail, in cells of the grid; 0 if there is none
     """
 
     histogram: SpatialHistogram
@@ -37,6 +39,12 @@ class Uncertainty:
     noise: float
     lattice: Lattice | None = None
     displacements: Floats | None = None
+    finest: float = 0.0
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The plain numbers, by name."""
+        return {"model": self.model, "noise": self.noise, "finest": self.finest}
 
     @cached_property
     def _corners(self) -> Floats | None:
@@ -58,8 +66,16 @@ class Uncertainty:
             squares = np.square(moved - share * all_trips)  # without the noise in the number of trips
             noise += squares.cumsum(axis=0)[-1] / len(squares)  # summed in the same order for any number of rectangles
         model = self.model * np.sqrt(np.minimum(1.0, np.minimum(share / LOW, (1 - share) / HIGH)))
-        deviations: Floats = np.sqrt(noise + model**2)
+        deviations: Floats = np.sqrt(noise + model**2 + self._within(rectangles, share * total) ** 2)
         return deviations
+
+    def _within(self, rectangles: Integers, answers: Floats) -> Floats:
+        """What may be off because cells of the finest lattice count as even inside; less for larger rectangles."""
+        if not self.finest:
+            return np.zeros(len(rectangles))
+        area = (rectangles[:, 2] - rectangles[:, 0]) * (rectangles[:, 3] - rectangles[:, 1])
+        within: Floats = WITHIN * answers / (1 + area / self.finest**2)
+        return within
 
     def intervals(self, rectangles: Integers, confidence: float = 0.9) -> tuple[Floats, Floats]:
         """Lower and upper ends of the intervals, clipped to 0 and to the upper end for the number of trips."""
