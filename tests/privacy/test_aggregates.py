@@ -56,7 +56,7 @@ def test_the_first_scan_brings_all_that_is_asked_anyway_and_a_later_one_its_comp
 
 
 def test_of_persons_it_must_be_known_which_trips_are_kept() -> None:
-    with pytest.raises(InputError, match="which trips are kept"):
+    with pytest.raises(InputError, match="kept must say which trips count"):
         InMemory(aggregates_of(some(3)).engine.walks, unit=Unit.person(2))
     mask = np.array([True, False, True])
     kept = Aggregates.of(aggregates_of(some(3)).engine.walks, mask, Unit.person(2))

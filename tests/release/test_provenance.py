@@ -25,7 +25,7 @@ def test_the_promise_says_for_whom_and_how_much() -> None:
     assert "one row, which is a trip" in row.promise
     person = replace(provenance, unit=Unit.person(3))
     assert "one person (at most 3 trips)" in person.promise
-    assert person.counted == "of trips kept, at most 3 of each person"
+    assert person.counted == "from at most 3 trips of each person"
 
 
 @pytest.mark.parametrize("name", ["dqam-printed", "a b", "", "../x", 7])
@@ -37,7 +37,7 @@ def test_no_other_word_is_a_mechanism(name: object) -> None:
 @pytest.mark.parametrize("crs", ["+proj=ortho", "file:///x", "", "WGS 84", None])
 def test_a_crs_is_a_code(crs: object) -> None:
     check_crs("EPSG:28355")
-    with pytest.raises(InputError, match="is a code such as"):
+    with pytest.raises(InputError, match="must be a code such as"):
         check_crs(crs)  # type: ignore[arg-type]
 
 
