@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from dqam.errors import InputError
 from dqam.geometry.grid import DEGREES, Grid
-from dqam.geometry.rectangles import Snapped, random_rectangles, snap
+from dqam.geometry.rectangles import Snapped, random_rectangles, sized_rectangles, snap
 
 GRID = Grid((0, 0, 4, 2), rows=4, columns=8)  # cells of half a degree
 
@@ -118,3 +118,16 @@ def test_no_other_rectangle_raises_an_alarm() -> None:
         beyond = on_map + rng.uniform(0, 2, on_map.shape) * np.array([-1, -1, 1, 1]) * wide
         assert snap(beyond, grid).cut.any()
     snap([(-180, -90, 180, 90), (-10, 36, 4, 44), (-9.5, 36.9, -6.1, 42.2)], PORTO)  # the world, Iberia, Portugal
+
+
+def test_rectangles_of_a_size() -> None:
+    grid = Grid((0.0, 0.0, 1.0, 1.0), 20, 30)
+    found = sized_rectangles(grid, 3, 5, 2_000, np.random.default_rng(0))
+    width, height = (found[:, 2:] - found[:, :2]).T
+    assert set(width.tolist()) == set(height.tolist()) == {3, 4, 5}
+    assert found.min() == 0
+    assert found[:, 2].max() == 30
+    assert found[:, 3].max() == 20
+    for low, high in ((0, 3), (4, 3), (3, 21)):
+        with pytest.raises(InputError, match="do not fit a grid of 20 x 30"):
+            sized_rectangles(grid, low, high, 1, np.random.default_rng(0))

@@ -35,6 +35,19 @@ def random_rectangles(grid: Grid, count: int, rng: np.random.Generator) -> Integ
     return np.stack([west, south, east, north], axis=1).astype(np.int64)
 
 
+def sized_rectangles(grid: Grid, low: int, high: int, count: int, rng: np.random.Generator) -> Integers:
+    """Draw `count` rectangles, int64[count, 4], with both sides uniform in `low` to `high` cells, anywhere on the grid.
+
+    >>> sized_rectangles(Grid((0, 0, 1, 1), 4, 4), 3, 3, 1, np.random.default_rng(0))
+    array([[1, 1, 4, 4]])
+    """
+    if not 1 <= low <= high <= min(grid.shape):
+        raise InputError(f"Sides of {low} to {high} cells do not fit a grid of {grid.rows} x {grid.columns} cells.")
+    width, height = rng.integers(low, high + 1, (2, count))
+    west, south = rng.integers(0, grid.columns - width + 1), rng.integers(0, grid.rows - height + 1)
+    return np.stack([west, south, west + width, south + height], axis=1).astype(np.int64)
+
+
 def check_rectangles(rectangles: Integers, grid: Grid) -> Integers:
     """`rectangles` as int64[m, 4]; an `InputError` names the first that is not on the grid."""
     rectangles = np.asarray(rectangles)

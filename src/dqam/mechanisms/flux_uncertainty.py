@@ -10,7 +10,7 @@ is one number for a release, the root of the sum of four squares:
   misfit      and where they do so much that what was measured is not consistent, consistency moves the answers
   shrinkage   towards an even spread, where there was little to see
 
-All of this is about the coarsest lattice. Finer ones take away more of its coarseness than their own noise adds, so that
+All of this is about the coarsest lattice. Finer ones take away more of its coarseness than their own noise adds, so
 what is left over pays for that noise. What even the finest one cannot show is added by `Uncertainty`.
 """
 
