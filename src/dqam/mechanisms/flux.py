@@ -46,6 +46,7 @@ FIRST_LOOK = Fraction(1, 20)  # of the budget, at the size
 MARGIN = 2.0  # standard deviations below the least signal at which a first look is believed
 CAP = Fraction(1, 25)  # of the share of the coarsest lattice, for the cap on its shadows
 MIDDLE = Fraction(2, 5)  # of the share of all detail, for a lattice between the coarsest and the finest
+MOST_FINE = 256  # cells along a side of the finest lattice: the time of its fit grows with the square
 STEEP = 4.5  # how many times finer the finest lattice is than the coarsest, for one between them to pay
 WALKS = 0.55  # size of the walks that are not scaled down, relative to the longest shadow that is not
 RANDOM_SIDE = 0.16  # the median of the shorter sides of random rectangles, relative to the side of the grid
@@ -75,10 +76,10 @@ def coarsest_side(signal: float) -> int:
 def finest_side(signal: float) -> int:
     """Cells along a side of the finest lattice, which answers small rectangles.
 
-    >>> [finest_side(signal) for signal in (10_000, 100_000, 1e6)]
-    [60, 256, 1092]
+    >>> [finest_side(signal) for signal in (10_000, 50_000, 100_000, 1e6)]
+    [60, 165, 256, 256]
     """
-    return max(1, round(60 * (max(signal, 1.0) / 10_000) ** 0.63))
+    return max(1, min(MOST_FINE, round(60 * (max(signal, 1.0) / 10_000) ** 0.63)))
 
 
 def detail_share(signal: float, scale: float = 1.0) -> Fraction:
@@ -126,8 +127,8 @@ class Flux:
 
     def __post_init__(self) -> None:
         for name, side in (("side", self.side), ("finest", self.finest)):
-            if side is not None and side < 1:
-                raise InputError(f"{name} must be at least 1 cell; got {side}.")
+            if side is not None and not (isinstance(side, int | np.integer) and side >= 1):
+                raise InputError(f"{name} must be a whole number of cells, at least 1; got {side}.")
 
     def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
         """The size; all others follow from it."""
@@ -152,13 +153,12 @@ class Flux:
         fitted = measurement.fit(measured, size)
         kept, keep = measurement.drawn_to_even(measured, fitted, size) if size.signal < self.rich else (fitted, 1.0)
         lattice, numbers, scale = coarsest, kept, noise
-        for finer_lattice, share in zip(finer, shares, strict=True):
-            walks = WalkSums(finer_lattice, walk_cap(cap, coarsest, finer_lattice), ENDPOINT_WEIGHT)
-            sums = curator.measure(walks, budget, share) / SHADOW
-            found = finer_lattice.parts(sums / endpoint_weights(finer_lattice))
-            scale_there = walks.cap * curator.unit.max_trips / float(share)
-            numbers, scale = add_detail(lattice, numbers, scale, finer_lattice, found, scale_there, size.trips)
-            lattice = finer_lattice
+        for fine, share in zip(finer, shares, strict=True):
+            walks = WalkSums(fine, walk_cap(cap, coarsest, fine), ENDPOINT_WEIGHT)
+            found = fine.parts(curator.measure(walks, budget, share) / SHADOW / endpoint_weights(fine))
+            noise = walks.cap * curator.unit.max_trips / float(share)
+            numbers, scale = add_detail(lattice, numbers, scale, fine, found, noise, size.trips)
+            lattice = fine
         if finer:
             numbers = less_flux(lattice, numbers, size)
         histogram = exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*numbers)), size.trips)
