@@ -195,7 +195,7 @@ class Flux:
         if signal < self.known:
             return round(guess)
         caps = np.unique(np.rint(np.geomspace(ENDPOINT_WEIGHT, 6 * guess, 40)).astype(np.int64))
-        then = tuple((other, np.unique([walk_cap(int(cap), lattice, other) for cap in caps])) for other in finer)
+        then = tuple((other, tuple(walk_cap(int(cap), lattice, other) for cap in caps)) for other in finer)
         scores = ShadowQuantile(caps, cap_quantile(signal), lattice, ENDPOINT_WEIGHT, then)
         return int(caps[curator.select(scores, budget, epsilon)])
 

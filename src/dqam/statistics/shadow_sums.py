@@ -66,7 +66,7 @@ class ShadowSizes(Aggregate):
     lattice: Lattice
     endpoint_weight: int
     caps: Integers
-    finer: tuple[tuple[Lattice, Integers], ...] = field(default=(), compare=False)
+    finer: tuple[tuple[Lattice, tuple[int, ...]], ...] = field(default=(), compare=False)
 
     def add_up(self, part: Part) -> Integers:
         """Count the shadows by size, rounded up to whole numbers."""
@@ -76,7 +76,7 @@ class ShadowSizes(Aggregate):
 
     def companions(self) -> tuple[Aggregate, ...]:
         """The sums of shadows for every cap that may be chosen, and the walks on finer lattices."""
-        walks = (ScaledWalks(lattice, self.endpoint_weight, caps) for lattice, caps in self.finer)
+        walks = (ScaledWalks(lattice, self.endpoint_weight, np.array(caps)) for lattice, caps in self.finer)
         return CappedShadows(self.lattice, self.endpoint_weight, self.caps), *walks
 
 
@@ -135,21 +135,24 @@ class ShadowQuantile(Quantile, OnLattice):
 
     lattice: Lattice
     endpoint_weight: int = 1
-    finer: tuple[tuple[Lattice, Integers], ...] = ()
+    finer: tuple[tuple[Lattice, tuple[int, ...]], ...] = ()
     name: str = field(default="Cap on one trip's contribution", init=False)
 
     def __post_init__(self) -> None:
         Quantile.__post_init__(self)
         OnLattice.__post_init__(self)
-        for lattice, caps in self.finer:
-            for cap in caps:
-                WalkSums(lattice, cap, self.endpoint_weight)
+        finer = [
+            (lattice, tuple(sorted({WalkSums(lattice, cap, self.endpoint_weight).cap for cap in caps})))
+            for lattice, caps in self.finer
+        ]
+        object.__setattr__(self, "finer", tuple(finer))
 
     def check(self, grid: Grid) -> None:
         """Check that all lattices are of this grid."""
         OnLattice.check(self, grid)
         for lattice, caps in self.finer:
-            WalkSums(lattice, caps[0], self.endpoint_weight).check(grid)
+            for cap in caps[:1]:
+                WalkSums(lattice, cap, self.endpoint_weight).check(grid)
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:

@@ -66,7 +66,7 @@ class Uncertainty:
             squares = np.square(moved - share * all_trips)  # without the noise in the number of trips
             noise += squares.cumsum(axis=0)[-1] / len(squares)  # summed in the same order for any number of rectangles
         model = self.model * np.sqrt(np.minimum(1.0, np.minimum(share / LOW, (1 - share) / HIGH)))
-        deviations: Floats = np.sqrt(noise + model**2 + self._within(rectangles, share * total) ** 2)
+        deviations: Floats = np.sqrt(noise + model**2 + self._within(rectangles, share * (1 - share) * total) ** 2)
         return deviations
 
     def _within(self, rectangles: Integers, answers: Floats) -> Floats:
