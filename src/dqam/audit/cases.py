@@ -187,7 +187,7 @@ FAULT_CASES: dict[str, AuditCase] = {
     "fault-no-shadow-cap": AuditCase("shadows without a cap", faults.uncapped_shadows, sound=False, runs=2_000),
     "fault-no-walk-cap": AuditCase("walks without a cap", faults.uncapped_walks, sound=False, runs=2_000),
     "fault-shared-budget": AuditCase(
-        "two lattices, both with the noise of all of the budget", faults.twice_the_budget, sound=False, runs=10_000
+        "two lattices, each with noise as if it had the whole budget", faults.twice_the_budget, sound=False, runs=10_000
     ),
     "fault-exact-n": AuditCase(
         "cell shares scaled to the exact number of trips", faults.exact_total, sound=False, runs=2_000

@@ -93,7 +93,7 @@ def uncapped_walks(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
 
 @_looks_at_walks
 def twice_the_budget(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
-    """Shadows and walks, each with the noise of all of the budget: a level that is charged to the share of another."""
+    """Shadows and walks, each with noise as if it had the whole budget: one of the two levels is not paid for."""
     levels = (ShadowSums(LATTICE, CAP, CAP), WalkSums(LATTICE, CAP, CAP))
     exact = np.concatenate([exact_vector(level, _cached(walks)) for level in levels])
     return noise.laplace(exact, CAP * SHADOW / epsilon)

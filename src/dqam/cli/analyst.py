@@ -108,7 +108,7 @@ def query(
         table.add_row(*(f"{side:.6f}" for side in asked.bounds[i]), f"{one.value:,.0f}", sure)
     answers.print(table)
     answers.print(
-        f"The intervals should contain the true number {confidence:.0%} of the time; for large rectangles they do so "
+        f"The intervals should contain the true number {confidence:.0%} of the time; in some busy places they do so "
         "less often."
     )
     if opened.note:

@@ -71,9 +71,7 @@ LEDGER = click.option(
 )
 @click.option("--queries", type=PATH, help="File of rectangles that the map is tuned for: CSV or GeoJSON (public).")
 @click.option("--title", help="Title of the map (published).")
-@click.option(
-    "--dataset", help="Name of the data set, under which all its publications add up. Default: the name of the file."
-)
+@click.option("--dataset", help="Name of the data set, under which its epsilons add up. Default: the name of the file.")
 @click.option("--total", help="Total epsilon that may ever be spent on the data set. Set it at the first publication.")
 @LEDGER
 @click.option(

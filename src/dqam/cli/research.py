@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 @click.option(
     "--quick",
     is_flag=True,
-    help="Fewer trips, query sets, resolutions and runs, to finish in minutes instead of a night.",
+    help="Fewer trips, query sets, resolutions and runs, to finish in minutes instead of overnight.",
 )
 @click.option("--only", multiple=True, metavar="FIGURE", help="Run only what this figure needs. Repeatable.")
 @click.option(
     "--data", type=PATH, help="Folder with the Porto and Melbourne files (see above). Default: a made-up city."
 )
-@click.option("--runs", type=click.IntRange(1, 1000), help="Runs for each point. Default: 5, or 3 with --quick.")
+@click.option("--runs", type=click.IntRange(1, 1000), help="Runs per point of a figure. Default: 5, 3 with --quick.")
 @seed_option("Seed of the trips, queries and noise.")
 @click.option("--processes", type=click.IntRange(min=1), help="Number of processes. Default: the number of processors.")
 def reproduce(
@@ -54,8 +54,8 @@ def reproduce(
     command to continue. All noise is seeded, so the results are NOT PRIVATE.
 
     \b
-      dqam reproduce --quick -o results              a made-up city, a few minutes
-      dqam reproduce --data FOLDER -o results-full   Porto and Melbourne, up to 1,000,000 trips, a night
+      dqam reproduce --quick -o results              a made-up city; takes a few minutes
+      dqam reproduce --data FOLDER -o results-full   Porto and Melbourne, up to 1,000,000 trips; runs overnight
       dqam reproduce --quick --only size --only kld -o results
 
     FIGURE is size, deviation, queries, resolution, kld, time or claims.
@@ -173,7 +173,7 @@ def audit(
 
     \b
       dqam audit privtree --epsilon 0.5
-      dqam audit questions                        every single question, with its noise and with half of it
+      dqam audit questions                        every single question, with its noise and with half the noise
       dqam audit all --figure audit.png           everything, including mechanisms that are broken on purpose
       dqam audit mymodule:mechanism --epsilon 2   your own function f(trips, rng) -> outcome
       dqam audit neighbours --pairs 5000          exact comparison of neighbouring files

@@ -1,4 +1,4 @@
-"""The current cone: histograms whose answers grow with the rectangle, and how numbers are brought into it exactly.
+"""The current cone, the histograms whose answers never shrink when a rectangle grows, and an exact way into it.
 
 In endpoints a, vertical edges v and horizontal edges h, a histogram is *current-consistent* if there are currents y on
 vertical and z on horizontal edges with

@@ -1,6 +1,6 @@
-"""Current-consistent inference: the histogram closest to what was measured whose answers all grow with the rectangle.
+"""Current-consistent inference: the closest histogram whose answers never shrink when a rectangle grows.
 
-`dqam.consistency.cone` defines current-consistent histograms and shows that these are the monotone ones. Among those
+`dqam.consistency.cone` defines current-consistent histograms and shows that they are the monotone ones. Among those
 with a given sum of endpoints, `fit_histogram` finds the one with the least weighted squared distance to what was
 measured: cells, edges and, if given, answers. The solver stops when it can prove that the optimum is near, and `repair`
 makes its result exactly consistent.
@@ -26,7 +26,7 @@ from dqam.geometry.regions import coverage
 
 @dataclass(frozen=True, eq=False)
 class CellTargets:
-    """What was measured of every cell and edge, with weights: arrays of the same shape, or one number for all.
+    """What was measured for every cell and edge, with weights: arrays of the same shape, or one number for all.
 
     A target measured with noise of variance s^2 has the weight 1 / s^2. All weights must be positive: this makes the
     optimum unique and the gap finite.
@@ -46,7 +46,7 @@ class CellTargets:
 
 @dataclass(frozen=True, eq=False)
 class AnswerTargets:
-    """What was measured of the answers to rectangles.
+    """Measured answers to rectangles, with weights.
 
     rectangles  int64[m, 4], grid lines (west, south, east, north)
     counts      float64[m]
@@ -60,10 +60,10 @@ class AnswerTargets:
 
 @dataclass(frozen=True, eq=False)
 class SumTargets:
-    """What the numbers of a lattice should be: endpoints added up over its cells, and edges along its lines.
+    """Targets for the numbers of a lattice: endpoints added up over its cells, and edges along its lines.
 
-    lattice  of the grid of the histogram
-    parts    endpoints, vertical and horizontal edges of the lattice
+    lattice  a lattice of the histogram's grid
+    parts    target sums: endpoints, vertical and horizontal edges of the lattice
     """
 
     lattice: Lattice
@@ -77,8 +77,8 @@ class FittedHistogram:
     """The consistent histogram found, and how close it is to the optimum.
 
     steps      number of steps the solver took
-    objective  weighted squares of `histogram`
-    bound      lower bound on the weighted squares of every consistent histogram
+    objective  weighted squared distance of `histogram` to the targets
+    bound      lower bound on the objective of every consistent histogram
     raised     sum by which endpoints were raised for consistency, as a share of the total
     converged  whether `gap` and `raised` were within the tolerance before the steps ran out
     """
@@ -106,11 +106,11 @@ def fit_histogram(
     tolerance: float = 1e-3,
     most_steps: int = 20_000,
 ) -> FittedHistogram:
-    """The current-consistent histogram of `total` with the least weighted squared distance to what was measured.
+    """The current-consistent histogram of `total` with the least weighted squared distance to the targets.
 
-    The fit has converged when its squares exceed the minimum by at most the share `tolerance`, and endpoints need to be
-    raised by at most this share of the total. Its distance to the optimum is then at most sqrt(tolerance) times its
-    distance to what was measured. It begins at `start`, or at what was measured.
+    The fit has converged when its objective exceeds the minimum by at most the share `tolerance` of itself, and
+    endpoints need to be raised by at most this share of the total. Its distance to the optimum is then at most
+    sqrt(tolerance) times its distance to the targets. It begins at `start` or, by default, at the targets.
     """
     if not (np.isfinite(total) and total >= 0):
         raise InputError(f"total must be a finite number of at least 0; got {total}.")
@@ -124,7 +124,7 @@ def fit_histogram(
 
 
 def _problem(grid: Grid, total: float, cells: CellTargets, also: AnswerTargets | SumTargets | None) -> LeastSquares:
-    """What was measured, checked and with borders."""
+    """The least-squares problem: targets and weights, checked and with borders."""
     rows, columns = grid.shape
     shapes = ((rows, columns), (rows, columns - 1), (rows - 1, columns))
     names = ("endpoints", "vertical", "horizontal")

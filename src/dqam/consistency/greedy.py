@@ -11,7 +11,7 @@ from dqam.geometry.histogram import SpatialHistogram
 
 
 def clamp_edges(histogram: SpatialHistogram) -> SpatialHistogram:
-    """The histogram with 0 <= every edge <= both its faces; negative faces become 0, and all others stay.
+    """The histogram with 0 <= every edge <= both its faces; negative faces become 0, and all others stay as they are.
 
     >>> from dqam.geometry.grid import Grid
     >>> given = SpatialHistogram(Grid((0, 0, 1, 1), 1, 2), np.array([[5, 2]]), np.array([[3]]), np.zeros((0, 2)))

@@ -35,16 +35,16 @@ class StepLengths(NamedTuple):
 
 
 class Linear(Protocol):
-    """Linear functions of a, v and h that have targets too."""
+    """Linear functions of a, v and h that also have targets."""
 
     def measure(self, numbers: Fields) -> Floats:
         """Their values: float64[m]."""
 
     def spread(self, multipliers: Floats, pull: Fields) -> None:
-        """Subtract the multipliers from the pull on the numbers that each function depends on, in place."""
+        """Subtract the multiplier of each function from the pull on the numbers that it depends on, in place."""
 
     def step_lengths(self, lengths: Fields) -> Floats:
-        """Step lengths of the multipliers, for step lengths of a, v and h of which half is left for them."""
+        """Step lengths of the multipliers, given those of a, v and h, which use only half of what is allowed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +61,12 @@ class RectangleAnswers:
         return measured
 
     def spread(self, multipliers: Floats, pull: Fields) -> None:
-        """An answer depends on the endpoints inside, and by half on the edges of its border."""
+        """An answer depends on the endpoints inside, and with a factor of 1/2 on the edges of its border."""
         spread_answers(self.rectangles, multipliers, *pull)
 
     def step_lengths(self, lengths: Fields) -> Floats:
         """One over the squared norm of each row, divided by the norm of all rows together, found by power iteration."""
-        # an answer counts half of each edge, so a quarter of its step length; `measure` halves once
+        # an answer counts half of each edge, and so a quarter of its step length; `measure` halves once
         squares = self.measure((lengths[0], lengths[1] / 2, lengths[2] / 2))
         row = np.sqrt(1 / np.maximum(squares, 1e-100))
         some = np.ones(len(row))
@@ -84,14 +84,14 @@ class RectangleAnswers:
 class LatticeSums:
     """The numbers of a lattice: endpoints added up over its cells, and edges along its lines.
 
-    They have no number of the grid in common, so the step length of each depends on its own row alone.
+    No two of them depend on the same number of the grid, so the step length of each depends on its own row alone.
     """
 
     lattice: Lattice
 
     @cached_property
     def _places(self) -> tuple[Integers, Integers]:
-        """For each row and each column of the grid, that of the lattice."""
+        """For each row and each column of the grid, the row or column of the lattice that contains it."""
         north, east = (np.repeat(np.arange(len(of) - 1), np.diff(of)) for of in (self.lattice.north, self.lattice.east))
         return north, east
 
@@ -102,7 +102,7 @@ class LatticeSums:
         return measured
 
     def spread(self, multipliers: Floats, pull: Fields) -> None:
-        """Each number of the lattice depends on those that are added up in it."""
+        """Each number of the lattice depends on the numbers of the grid that are added up in it."""
         _spread_sums(*pull, *self._places, self.lattice.north, self.lattice.east, multipliers)
 
     def step_lengths(self, lengths: Fields) -> Floats:
@@ -112,13 +112,13 @@ class LatticeSums:
 
 @dataclass(frozen=True, eq=False)
 class LeastSquares:
-    """The objective: squares of a, v and h minus their targets plus squares of linear functions minus theirs, weighted.
+    """The objective: weighted squared distances of a, v and h, and of linear functions of them, to their targets.
 
     total    the given sum of endpoints
     targets  targets of a, v and h: float64[rows, columns], [rows, columns + 1] and [rows + 1, columns]
     doubled  twice the weights of the targets, in the same shapes; 1 on the border, where nothing depends on them
-    linear   functions of a, v and h that were measured as well
-    counts   float64[m], the targets of these
+    linear   linear functions of a, v and h that also have targets
+    counts   float64[m], the targets of `linear`
     weights  float64[m], the weights of `counts`
     """
 
@@ -185,7 +185,7 @@ class LeastSquares:
         return np.sqrt(2 / of_a), (of_a * around / 4) ** -0.25
 
     def objective(self, numbers: Fields) -> float:
-        """The weighted squares of a, v and h."""
+        """The weighted squared distance of a, v and h to all targets."""
         squares = sum(
             float((weight * (part - target) ** 2).sum()) / 2
             for part, target, weight in zip(numbers[:3], self.targets, self.doubled, strict=True)
@@ -252,7 +252,7 @@ def answer_rectangles(rectangles, a, v, h, answers):  # type: ignore[no-untyped-
 
 @njit(nogil=True, cache=True)
 def spread_answers(rectangles, multipliers, a, v, h):  # type: ignore[no-untyped-def]
-    """Subtract the multipliers of answers from the pull on the cells inside and half of them on border edges."""
+    """Subtract the multipliers of answers from the pull on cells inside, and half of them from that on border edges."""
     rows, columns = a.shape
     inside = np.zeros((rows + 1, columns + 1))
     up, along = np.zeros((rows + 1, columns + 1)), np.zeros((rows + 1, columns + 1))
@@ -302,7 +302,7 @@ def _add_up(a, v, h, row, column, north, east, sums):  # type: ignore[no-untyped
 
 @njit(nogil=True, cache=True)
 def _spread_sums(a, v, h, row, column, north, east, multipliers):  # type: ignore[no-untyped-def]
-    """Subtract the multiplier of each number of a lattice from all that is added up in it."""
+    """Subtract the multiplier of each number of a lattice from the pull on all numbers that are added up in it."""
     rows, columns = len(north) - 1, len(east) - 1
     vertical, horizontal = rows * columns, rows * columns + rows * (columns - 1)
     for i in range(a.shape[0]):

@@ -79,7 +79,7 @@ def _second_best(row, column, heights, vertical, horizontal):  # type: ignore[no
 def _raise_faces(faces, vertical, horizontal):  # type: ignore[no-untyped-def]
     """Raise faces, in place, to their heights in an optimum."""
     rows, columns = faces.shape
-    heights, values = faces.copy(), faces.copy()  # of faces in the queue: unlimited, and their current worth
+    heights, values = faces.copy(), faces.copy()  # in the queue: unlimited heights, and the current worth
     queue = [(0.0, 0, 0)]
     queue.clear()
     for row in range(rows):
@@ -101,7 +101,7 @@ def _raise_faces(faces, vertical, horizontal):  # type: ignore[no-untyped-def]
     while len(queue):
         value, row, column = heapq.heappop(queue)
         if heights[row, column] != np.inf or value > values[row, column]:
-            continue  # already peeled, or worth less by now
+            continue  # already peeled, or its worth has since fallen
         heights[row, column] = value
         for side in range(4):
             r, c = row + (side == 2) - (side == 3), column + (side == 0) - (side == 1)

@@ -35,7 +35,7 @@ class Solution(NamedTuple):
 
     numbers    a, v, h, y and z, with borders
     steps      number of steps taken
-    objective  weighted squares of the iterate once it is made consistent
+    objective  weighted squared distance to the targets once the iterate is made consistent
     bound      lower bound on the objective of every consistent histogram
     raised     sum by which endpoints must be raised to make the iterate consistent, as a share of the total
     converged  whether objective - bound and `raised` are within the tolerance
@@ -55,7 +55,7 @@ def solve(problem: LeastSquares, tolerance: float, most_steps: int, start: Field
     start  a, v and h to begin with, with borders; the targets by default
     """
     numbers, multipliers = _first_iterate(problem, problem.targets if start is None else start)
-    total, measured, pace = 0.0, np.zeros(len(problem.counts)), (PACE, PACE)  # multipliers of the sum of a, of answers
+    total, measured, pace = 0.0, np.zeros(len(problem.counts)), (PACE, PACE)  # multipliers: of the sum of a, of answers
     steps, measured_steps = problem.steps(pace)
     seen = problem.measure(numbers)
     taken, balance_at = 0, CHECK
@@ -126,7 +126,7 @@ def _moved(
 
 
 def _turn(primal: float, dual: float) -> float:
-    """The factor of a pace at which primal and dual numbers would have moved equally far, limited to 1/30 ... 30."""
+    """The factor on a pace with which primal and dual numbers would have moved equally far, limited to 1/30 ... 30."""
     return min(max(sqrt(dual / primal), 1 / 30), 30.0) if primal > 0 else 1.0
 
 

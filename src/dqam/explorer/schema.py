@@ -21,7 +21,7 @@ CRS_MEANING = (
     "degrees, west and east are longitudes, south and north are latitudes."
 )
 CONFIDENCE_MEANING = (
-    "Confidence level of the interval from `low` to `high`. For large rectangles the true coverage is lower."
+    "Confidence level of the interval from `low` to `high`. In some busy places the true coverage is lower."
 )
 
 

@@ -2,8 +2,8 @@
 
 `Lattice.refine` turns a histogram on a lattice into one on the grid. It spreads endpoints evenly over a coarse cell and
 crossings evenly along a coarse edge; on the grid lines between two lattice lines, crossings change linearly from those
-of one to those of the other. In a coarse cell of w x h cells, all differences of the current cone
-(`dqam.consistency.cone`) are then 1 / (w h) of those on the lattice, and so is a: consistent histograms stay
+of one to those of the other. In a coarse cell of w x h cells, the endpoints a and all differences in the definition of
+the current cone (`dqam.consistency.cone`) are then 1 / (w h) of those on the lattice, so consistent histograms stay
 consistent.
 """
 
@@ -53,7 +53,7 @@ class Lattice:
 
     @classmethod
     def even(cls, grid: Grid, side: int) -> Lattice:
-        """Nearly square coarse cells, `side` of them along the longer side of the grid; all cells if it has fewer.
+        """Nearly square coarse cells, `side` of them along the longer side of the grid; its own cells if it has fewer.
 
         >>> Lattice.even(Grid((0, 0, 1, 1), 4, 8), 3).east
         array([0, 3, 5, 8])
@@ -68,7 +68,7 @@ class Lattice:
         return cls(east, north)
 
     def coarser(self, side: int) -> Lattice:
-        """A lattice of some of these lines: nearly even, with about `side` cells along the longer side.
+        """A lattice with some of these lines: nearly even, with about `side` cells along the longer side.
 
         >>> Lattice(np.array([0, 3, 5, 8]), np.array([0, 4])).coarser(2).east
         array([0, 5, 8])
@@ -77,7 +77,7 @@ class Lattice:
         return Lattice(self.east[chosen.east], self.north[chosen.north])
 
     def within(self, finer: Lattice) -> Lattice:
-        """These lines, which are all lines of `finer` too, counted in its cells.
+        """This lattice with its lines counted in cells of `finer`, which must have all of these lines.
 
         >>> finer = Lattice(np.array([0, 3, 5, 8]), np.array([0, 4]))
         >>> Lattice(np.array([0, 5, 8]), np.array([0, 4])).within(finer).east
@@ -129,7 +129,7 @@ class Lattice:
         return a, v, h
 
     def add_up(self, endpoints: Floats, vertical: Floats, horizontal: Floats) -> Parts:
-        """The numbers of the lattice, from those of the grid: a left inverse of `refine`.
+        """The numbers on the lattice, computed from those on the grid: a left inverse of `refine`.
 
         Endpoints are added up over coarse cells, and edges along the lines of the lattice.
         """

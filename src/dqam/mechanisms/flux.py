@@ -1,16 +1,18 @@
 """Flux: endpoints and crossings on nested lattices, made consistent from coarse to fine, and spread over the grid.
 
-1. How many trips there are and the average answer; with them the signal s = trips * epsilon, which all rules below
-   follow.
-2. Lattices, each of lines of the next: the coarsest has so many cells that noise and coarseness are of one size; where
-   the signal allows, finer ones show detail.
-3. One measurement of the shadows of all trips (`dqam.statistics.shadows`) on the coarsest lattice, each capped. A
-   shadow answers rectangles as its trip does, once, so that what trips count twice has mostly gone before any noise is
-   drawn. Edges are scaled so that the average answer is right: what caps cut off is put back where there is flux.
-4. The fit: of all histograms whose answers grow with the rectangle, and are 0 to n, the closest to what was measured,
-   by numbers (where there is noise) and by answers (where real trips are not consistent).
-5. One measurement of the walks of all trips on each finer lattice, and a fit that adds its detail to what is known.
-6. The finest lattice is refined to the grid, which keeps it consistent, and rounding errors are repaired.
+1. Flux measures the number of trips and the average answer. They give the signal s = trips * epsilon, which determines
+   all choices below.
+2. It chooses nested lattices: the lines of each are also lines of the next finer one. The coarsest has so many cells
+   that the errors due to noise and to coarseness are about equal. If the signal is strong, finer ones add detail.
+3. It measures the shadows of all trips (`dqam.statistics.shadows`) on the coarsest lattice, each capped. A shadow
+   counts a trip about once in every rectangle that it meets, so most double counts are gone before any noise is drawn.
+   Edges are then scaled so that the average answer is correct. This restores what the caps cut off, in proportion to
+   the flux that is there.
+4. It fits a histogram. Among all histograms whose answers lie between 0 and n and never shrink when a rectangle grows,
+   it takes the one closest to the measurement, both in its numbers (which have noise) and in its answers (in which real
+   trips are not consistent).
+5. It measures the walks of all trips on each finer lattice, and a fit adds their detail to the numbers known so far.
+6. It refines the finest lattice to the grid, which preserves consistency, and repairs rounding errors.
 """
 
 from __future__ import annotations
@@ -42,20 +44,20 @@ from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.statistics import MOST_CAP, SHADOW, QueryTotals, Question, ShadowQuantile, ShadowSums, WalkSums
 
-FIRST_LOOK = Fraction(1, 20)  # of the budget, at the size
-MARGIN = 2.0  # standard deviations below the least signal at which a first look is believed
-CAP = Fraction(1, 25)  # of the share of the coarsest lattice, for the cap on its shadows
-MIDDLE = Fraction(2, 5)  # of the share of all detail, for a lattice between the coarsest and the finest
+FIRST_LOOK = Fraction(1, 20)  # share of the budget for the first measurement of the size
+MARGIN = 2.0  # standard deviations below the least signal at which a first look settles that it is too weak
+CAP = Fraction(1, 25)  # part of the share of the coarsest lattice that pays for the cap on its shadows
+MIDDLE = Fraction(2, 5)  # part of the share of all detail for a lattice between the coarsest and the finest
 MOST_FINE = 256  # cells along a side of the finest lattice: the time of its fit grows with the square
-STEEP = 4.5  # how many times finer the finest lattice is than the coarsest, for one between them to pay
-WALKS = 0.55  # size of the walks that are not scaled down, relative to the longest shadow that is not
-RANDOM_SIDE = 0.16  # the median of the shorter sides of random rectangles, relative to the side of the grid
-ASKED = 2_000  # queries whose answers the fit tries to keep
+STEEP = 4.5  # ratio of the finest to the coarsest side from which a lattice between them pays off
+WALKS = 0.55  # size of the largest walk that is not scaled down, relative to the largest such shadow
+RANDOM_SIDE = 0.16  # median of the shorter sides of random rectangles, relative to the side of the grid
+ASKED = 2_000  # number of queries whose answers the fit tries to preserve
 
 
 def size_share(signal: float) -> Fraction:
-    """The share of the budget for the number of trips and the average answer: half where the signal is weak, a
-    twentieth where it is strong.
+    """The share of the budget for the number of trips and the average answer: half if the signal is weak, a
+    twentieth if it is strong.
 
     >>> [float(size_share(signal)) for signal in (100, 1_000, 10_000, 1e6)]
     [0.42, 0.21, 0.11, 0.05]
@@ -83,8 +85,8 @@ def finest_side(signal: float) -> int:
 
 
 def detail_share(signal: float, scale: float = 1.0) -> Fraction:
-    """The share for finer lattices of the budget that is left after the size: more where the signal is stronger, and
-    where the queries are smaller than random ones by a factor `scale`.
+    """The share of the budget left after the size that finer lattices get: more if the signal is stronger, and if the
+    queries are smaller than random rectangles by a factor `scale` above 1.
 
     >>> [float(detail_share(signal)) for signal in (1_000, 10_000, 100_000, 1e6)]
     [0.1, 0.27, 0.5, 0.65]
@@ -94,7 +96,7 @@ def detail_share(signal: float, scale: float = 1.0) -> Fraction:
 
 
 def cap_quantile(signal: float) -> Fraction:
-    """Which share of the trips is below the cap: few where noise is what matters, nearly all where bias is.
+    """The share of the trips to leave below the cap: fewer if noise dominates the error, nearly all if bias does.
 
     >>> [float(cap_quantile(signal)) for signal in (1_000, 3_000, 1e5)]
     [0.7, 0.8, 0.95]
@@ -104,13 +106,13 @@ def cap_quantile(signal: float) -> Fraction:
 
 @dataclass(frozen=True)
 class Flux:
-    """Flux. What is not given follows from the signal s = trips * epsilon.
+    """The flux mechanism. A side that is not given follows from the signal s = trips * epsilon.
 
     side      cells along a side of the coarsest lattice
     finest    cells along a side of the finest lattice
     least     signal below which trips are spread evenly
     known     signal from which the cap is measured, not guessed
-    rich      signal from which no one would mistake trips for evenly spread: below, the fit is drawn to that
+    rich      signal below which the fit is drawn towards an even spread
     detailed  signal from which finer lattices than the coarsest are measured
     """
 
@@ -131,7 +133,7 @@ class Flux:
                 raise InputError(f"{name} must be a whole number of cells, at least 1; got {side}.")
 
     def known_questions(self, grid: Grid, queries: Integers) -> tuple[Question, ...]:
-        """The size; all others follow from it."""
+        """The size; all other questions depend on its answer."""
         return (QueryTotals(queries),)
 
     def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> FluxEstimate:
@@ -167,7 +169,7 @@ class Flux:
         return FluxEstimate(histogram, size, measurement, kept, keep, *moved, finest)
 
     def _lattices(self, grid: Grid, signal: float) -> list[Lattice]:
-        """From the coarsest to the finest, each of lines of the next."""
+        """The lattices from the coarsest to the finest; the lines of each are also lines of the next."""
         side, finest = self.side or coarsest_side(signal), self.finest or finest_side(signal)
         fine = Lattice.even(grid, finest)
         steep = max(fine.shape) / side
@@ -187,9 +189,9 @@ class Flux:
         budget: Budget,
         epsilon: Fraction,
     ) -> int:
-        """The cap on a shadow's size: a guess (half a side long) or, where that can be known, a quantile.
+        """The cap on the size of a shadow: a guess (half a side long) or, from the signal `known`, a measured quantile.
 
-        With 4,096 lattice cells a side it is at most 12,306, which is below the limit of `ShadowSums`.
+        With 4,096 lattice cells along a side it is at most 12,306, which is below the limit of `ShadowSums`.
         """
         guess = ENDPOINT_WEIGHT + max(lattice.shape) / 2
         if signal < self.known:
@@ -201,10 +203,11 @@ class Flux:
 
 
 def walk_cap(cap: int, coarse: Lattice, fine: Lattice) -> int:
-    """The cap on walks on a finer lattice, by that on shadows: about half as long as the longest that is not cut.
+    """The cap on walks on a finer lattice: about half as long as the longest shadow that is not reduced.
 
-    Half of the trips or more are then scaled down, which costs less than it saves: only where they pass matters. It is
-    rounded to a power of the root of 2, so that engines have few caps to add up.
+    At least half of the trips are then scaled down. The lower noise is worth more than what this loses, because only
+    where trips pass matters here. The cap is rounded to a power of the square root of 2, so that engines need sums for
+    only a few caps.
 
     >>> grid = Grid((0, 0, 1, 1), 256, 256)
     >>> [walk_cap(cap, Lattice.even(grid, 32), Lattice.even(grid, 256)) for cap in (10, 26, 49)]
@@ -215,6 +218,6 @@ def walk_cap(cap: int, coarse: Lattice, fine: Lattice) -> int:
 
 
 def random_scale(queries: Integers, grid: Grid) -> float:
-    """How many times larger random rectangles are than the queries, by the median of their shorter sides."""
+    """How many times larger random rectangles are than the queries, measured by the medians of the shorter sides."""
     sides = np.minimum(queries[:, 2] - queries[:, 0], queries[:, 3] - queries[:, 1])
     return float(RANDOM_SIDE * min(grid.shape) / np.median(sides))

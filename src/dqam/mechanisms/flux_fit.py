@@ -1,7 +1,8 @@
 """How flux turns noisy measurements on lattices into consistent numbers.
 
-The coarsest lattice is measured by shadows and fitted by its numbers and its answers (`LatticeMeasurement`). A finer
-one adds detail (`add_detail`): what it shows within the cells of the lattice before, whose own numbers it keeps.
+On the coarsest lattice, shadows are measured, and the fit considers both its numbers and its answers
+(`LatticeMeasurement`). A finer lattice adds detail within the cells of the previous one, whose numbers are kept
+(`add_detail`).
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice, Parts, flat
 from dqam.mechanisms.size import SizeEstimate
 
-ENDPOINT_WEIGHT = 3  # how much better endpoints are measured than crossings
-TRUST = 0.01  # in the answers to the queries, against the numbers
-STRONG = 3_000.0  # signal from which missing endpoints are taken for noise, and not for what the cap cut off
-WEAK = 75.0  # signal up to which all that can be noise is drawn to an even spread
-BLANKS = 4  # fits to noise alone
-STEPS, NEAR = 4_000, 1e-3  # of the fit
-PINNED = 100.0  # how much more than its noise says a finer level trusts the numbers of the lattice before
-DETAIL_STEPS, DETAIL_NEAR = 2_000, 1e-2  # of the fit of a finer level
+ENDPOINT_WEIGHT = 3  # endpoints are measured with this many times less noise than crossings
+TRUST = 0.01  # weight of the answers to the queries, relative to the numbers
+STRONG = 3_000.0  # signal from which missing endpoints are attributed to noise, not to the cap
+WEAK = 75.0  # signal up to which everything that may be noise is drawn to an even spread
+BLANKS = 4  # number of fits to an even spread with fresh noise
+STEPS, NEAR = 4_000, 1e-3  # step limit and tolerance of the fit
+PINNED = 100.0  # factor on the weight of the previous lattice's numbers in the fit of a finer one
+DETAIL_STEPS, DETAIL_NEAR = 2_000, 1e-2  # step limit and tolerance of the fit on a finer lattice
 
 
 @dataclass(frozen=True, eq=False)
 class LatticeMeasurement:
-    """How trips were measured: on a lattice, with noise of a scale, for queries snapped to the lattice."""
+    """How trips were measured: the lattice, the scale of the noise, and the queries, snapped to the lattice."""
 
     lattice: Lattice
     noise: float
@@ -37,11 +38,11 @@ class LatticeMeasurement:
 
     @property
     def weights(self) -> Floats:
-        """What each number was multiplied by before it was measured."""
+        """The factor by which each number was multiplied before it was measured."""
         return endpoint_weights(self.lattice)
 
     def fit(self, measured: Parts, size: SizeEstimate) -> Parts:
-        """The consistent numbers closest to `measured`, by themselves and by their answers to the queries."""
+        """The consistent numbers closest to `measured`, both in themselves and in their answers to the queries."""
         coarse, cells = self.lattice.coarse(), self.lattice.cells
         trust = AnswerTargets(self.queries, self._answers(measured), TRUST * cells / len(self.queries))
         near = CellTargets(*measured, 1.0, 1 / cells, 1 / cells)
@@ -49,23 +50,24 @@ class LatticeMeasurement:
         return less_flux(self.lattice, (found.endpoints, found.vertical, found.horizontal), size, 1.0)
 
     def again(self, truth: Parts, size: SizeEstimate, rng: np.random.Generator) -> tuple[Parts, Parts]:
-        """What might be measured, and then fitted, if `truth` were true: with new noise."""
+        """A measurement of `truth` with fresh noise, and the fit to it."""
         noisy = flat(truth) + rng.laplace(0, self.noise, self.lattice.numbers) / self.weights
         measured = calibrated(self.lattice, self.lattice.parts(noisy), size)
         return measured, self.fit(measured, size)
 
     def distance(self, one: Parts, other: Parts) -> float:
-        """The mean square difference of the answers to the queries."""
+        """The mean squared difference between the answers to the queries."""
         return float(((self._answers(one) - self._answers(other)) ** 2).mean())
 
     def drawn_to_even(self, measured: Parts, fitted: Parts, size: SizeEstimate) -> tuple[Parts, float]:
-        """The fit, drawn to trips spread evenly the more its distance to them can be noise; and what is kept of it.
+        """The fit, drawn towards an even spread if the distance between them may be noise; and the share that is kept.
 
-        Let D be the distance from the fit to the even spread, and N that of fits to an even spread seen with new noise.
-        All between the two is consistent; the part 1 - c N/D of the way is kept, with c by the signal (`draw`).
+        Let D be the distance from the fit to the even spread, and N the mean distance to it of fits to the even spread
+        with fresh noise. The share 1 - c N/D of the way from the even spread to the fit is kept, or nothing if this is
+        negative; the signal determines c (`draw`). Everything between the two is consistent.
         """
         even = self.fit(even_shadows(self.lattice, measured, size), size)
-        rng = np.random.default_rng(0)  # as good as any: nothing here is to be hidden
+        rng = np.random.default_rng(0)  # any seed will do: this noise hides nothing
         blurred = [self.distance(self.again(even, size, rng)[1], even) for _ in range(BLANKS)]
         found = self.distance(fitted, even)
         keep = max(0.0, 1 - draw(size.signal) * float(np.mean(blurred)) / found) if found > 0 else 0.0
@@ -78,7 +80,7 @@ class LatticeMeasurement:
 
 
 def draw(signal: float) -> float:
-    """How much of what can be noise is drawn to an even spread: half of it, and more where the signal is weak.
+    """The share of what may be noise that is drawn to an even spread: half, and more if the signal is weak.
 
     >>> [draw(signal) for signal in (75, 100, 1_000)]
     [1.0, 0.75, 0.5]
@@ -87,21 +89,22 @@ def draw(signal: float) -> float:
 
 
 def endpoint_weights(lattice: Lattice) -> Floats:
-    """What each number of a lattice is multiplied by before it is measured."""
+    """The factor by which each number of a lattice is multiplied before it is measured."""
     return np.where(np.arange(lattice.numbers) < lattice.cells, float(ENDPOINT_WEIGHT), 1.0)
 
 
 def add_detail(
     before: Lattice, known: Parts, known_noise: float, lattice: Lattice, measured: Parts, noise: float, trips: float
 ) -> tuple[Parts, float]:
-    """Numbers on a finer lattice that show what was measured there, and keep what is known on the lattice before; and
+    """Numbers on a finer lattice that add the detail measured there to the numbers known on the previous lattice; and
     the scale of their noise.
 
-    The target is the high-pass sum: what is known, refined, plus what was measured, minus what of that the lattice
-    before shows as well. Walks are scaled down more than shadows, so they are first scaled to the flux that is known.
-    The two levels disagree where trips return to a rectangle, which only the known numbers account for: a fit to both
-    would be torn, and a fit to the sum is not. The result is the closest of all consistent numbers, with the sums over
-    the lattice before pinned to what is known. Nothing is cut off at 0 before the fit; that would add trips everywhere.
+    The target is the refined known numbers plus the detail: what was measured, minus the part of it that the previous
+    lattice can show as well. Walks are scaled down more than shadows, so they are first scaled to the known flux. The
+    two lattices disagree where trips return to a rectangle, which only the known numbers account for. A fit to both
+    would be pulled in two directions; a fit to this target is not. The result is the closest of all consistent numbers,
+    with the sums over the previous lattice pinned to the known numbers. Negative numbers are not cut off at 0 before
+    the fit, because that would add trips everywhere.
     """
     inner = before.within(lattice)
     sums = inner.add_up(*measured)
@@ -124,10 +127,12 @@ def add_detail(
 
 
 def less_flux(lattice: Lattice, parts: Parts, size: SizeEstimate, share: float = 0.5) -> Parts:
-    """Numbers whose mean answer to the query set is closer to the measured one by a share, if it is above that.
+    """Numbers with edges scaled down so that, if their mean answer to the query set exceeds the measured one, the
+    excess shrinks by `share`.
 
-    Noise that cannot go below 0 adds flux between the lines that are pinned. Edges may shrink: with fewer crossings,
-    the same endpoints are still enough. Small rectangles rather have too little, hence half-way.
+    Edges cannot be negative, so noise adds flux between the pinned lines. Scaling edges down preserves consistency,
+    because fewer crossings need no more endpoints. The default is half-way, because small rectangles tend to have too
+    little flux.
     """
     of_ends, of_vertical, of_horizontal = answer_factors(lattice, size)
     endpoints, vertical, horizontal = parts
@@ -138,7 +143,7 @@ def less_flux(lattice: Lattice, parts: Parts, size: SizeEstimate, share: float =
 
 
 def answer_factors(lattice: Lattice, size: SizeEstimate) -> Parts:
-    """How much each number of the lattice adds to the mean answer to the query set."""
+    """The factor with which each number of the lattice enters the mean answer to the query set."""
     faces, inner_vertical, inner_horizontal = size.covers
     return lattice.refine_adjoint(
         faces,
@@ -148,10 +153,11 @@ def answer_factors(lattice: Lattice, size: SizeEstimate) -> Parts:
 
 
 def calibrated(lattice: Lattice, measured: Parts, size: SizeEstimate) -> Parts:
-    """Endpoints that add up to the trips, and edges scaled so that the mean answer to the query set is right.
+    """Endpoints adjusted to add up to the trips, and edges scaled so that the mean answer to the query set is correct.
 
-    Endpoints that noise hides are missing in all cells alike, those that the cap cuts off by a part of each: the more
-    signal, the more of them are added evenly, and the rest by a factor (or evenly too, where most are missing).
+    Endpoints that are missing because of noise are missing from all cells alike; the cap removes them in proportion.
+    The stronger the signal, the more of the missing endpoints are therefore added evenly. The rest are added by a
+    factor, or evenly too if at least half of all endpoints are missing.
     """
     endpoints, vertical, horizontal = measured
     factors = answer_factors(lattice, size)
@@ -169,7 +175,7 @@ def calibrated(lattice: Lattice, measured: Parts, size: SizeEstimate) -> Parts:
 
 
 def even_shadows(lattice: Lattice, measured: Parts, size: SizeEstimate) -> Parts:
-    """Endpoints by area, and the same flux through every part of a line."""
+    """Endpoints in proportion to area, and the same flux through every part of a line."""
     wide, high = np.diff(lattice.east), np.diff(lattice.north)
     _, vertical, horizontal = measured
     along, across = np.ones(vertical.shape) * high[:, None], np.ones(horizontal.shape) * wide
@@ -179,7 +185,7 @@ def even_shadows(lattice: Lattice, measured: Parts, size: SizeEstimate) -> Parts
 
 
 def exactly(histogram: SpatialHistogram, trips: float) -> SpatialHistogram:
-    """A consistent histogram without its rounding errors."""
+    """The histogram, which must be consistent up to rounding errors, without these errors."""
     parts: Parts = histogram.endpoints, histogram.vertical, histogram.horizontal
     y, z = find_currents(*parts)
     made = repair(*parts, y, z, trips)

@@ -1,17 +1,18 @@
-"""How far the answers of flux may be off, at no cost: all from what was published anyway.
+"""The uncertainty of the answers of flux, computed at no privacy cost from what is published anyway.
 
-There are two kinds of error. *Noise* is resampled: the release is taken for the truth, measured anew with fresh noise
-of the same scales, and fitted; how far the answers move is how far they were moved. What the *model* cannot represent
-is one number for a release, the root of the sum of four squares:
+There are two kinds of error. *Noise* is resampled: the release is taken as the truth, measured again with fresh noise
+of the same scale, and fitted. How far the answers move estimates how far noise moved them in the first place. The error
+of the *model* is one number for a release, the root of the sum of the squares of four terms:
 
-  coarseness  half of what is lost if every second line of the lattice is taken out of the release, as an estimate of
-              what was lost when the lattice was laid over the trips
-  returns     trips come back to a rectangle in ways that no histogram can represent: a share of the trips
-  misfit      and where they do so much that what was measured is not consistent, consistency moves the answers
-  shrinkage   towards an even spread, where there was little to see
+  coarseness  half of the change when every second line of the lattice is removed from the release, which estimates
+              what was lost when the trips were reduced to the lattice
+  returns     a share of the trips, because trips return to rectangles in ways that no histogram can represent
+  misfit      how far the fit moved the measured answers to make them consistent, beyond what noise explains
+  shrinkage   how far the fit was then drawn towards an even spread, if the signal was weak
 
-All of this is about the coarsest lattice. Finer ones take away more of its coarseness than their own noise adds, so
-what is left over pays for that noise. What even the finest one cannot show is added by `Uncertainty`.
+All of this is computed on the coarsest lattice. Finer lattices reduce the error due to its coarseness by more than
+their own noise adds, so the coarseness term covers that noise too. `Uncertainty` adds a term for what even the finest
+lattice cannot show.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ from dqam.values.uncertainty import Uncertainty
 
 RESAMPLES = 8
 COARSENESS, RETURNS, MISFIT, SHRINKAGE = 0.5, 0.011, 1.3, 0.8
-UNSEEN = 0.35  # of the trips: by how much an even spread is off, where nothing but the number of trips is known
+UNSEEN = 0.35  # model error as a share of the trips, if nothing but the number of trips was measured
 
 
 @dataclass(frozen=True, eq=False)
 class FluxEstimate(Synthesis):
-    """A histogram, and what is known of how it came about; all of it may be published.
+    """A histogram, and how it was made; all of this may be published.
 
-    measurement  how the trips were measured; None where they were only counted
-    kept         the numbers on the lattice that the histogram was refined from
-    keep         how much of the distance to an even spread was kept
-    misfit       the mean square distance, in answers, that consistency moved what was measured
-    shrunk       and that it was then moved towards an even spread
-    finest       side of the cells of the finest lattice, in cells of the grid; 0 where only one lattice was measured
+    measurement  how the trips were measured on the coarsest lattice; None if they were only counted
+    kept         the final numbers on the coarsest lattice
+    keep         the share of the distance to an even spread that was kept
+    misfit       mean squared distance, in answers, by which the fit moved the measurement
+    shrunk       mean squared distance, in answers, by which the fit was then drawn towards an even spread
+    finest       side of the cells of the finest lattice, in cells of the grid; 0 if only one lattice was measured
     """
 
     size: SizeEstimate
@@ -52,12 +53,12 @@ class FluxEstimate(Synthesis):
     finest: float = 0.0
 
     def uncertainty(self) -> Uncertainty:
-        """Resampled."""
+        """The uncertainty of the answers, from resampled noise."""
         return resample(self)
 
 
 def resample(estimate: FluxEstimate, seed: int = 0) -> Uncertainty:
-    """How far an estimate may be off; the seed is for the fresh noise, and hides nothing."""
+    """The uncertainty of an estimate; the seed is for the fresh noise, which hides nothing."""
     histogram, size = estimate.histogram, estimate.size
     rng = np.random.default_rng(seed)
     if estimate.measurement is None or estimate.kept is None:
@@ -83,8 +84,8 @@ def resample(estimate: FluxEstimate, seed: int = 0) -> Uncertainty:
 
 
 def _coarseness(measurement: LatticeMeasurement, kept: Parts) -> float:
-    """The mean square distance, in answers, to the release without every second line of its lattice; 0 where that is
-    the grid."""
+    """The mean squared distance, in answers, to the release without every second line of its lattice; 0 if the lattice
+    has all lines of the grid."""
     if (measurement.lattice.north[-1], measurement.lattice.east[-1]) == measurement.lattice.shape:
         return 0.0
     rows, columns = (np.append(np.arange(0, side, 2), side) for side in measurement.lattice.shape)

@@ -80,6 +80,8 @@ def draw_picture(release: PublishedMap) -> Picture:
         place += f" ({area(step * grid.cell_metres[0], step * grid.cell_metres[1])})"
     uncertainty = release.uncertainty
     lattice = None if uncertainty is None or uncertainty.lattice is None else uncertainty.lattice.shape
+    if uncertainty is not None and uncertainty.finest:
+        lattice = round(grid.rows / uncertainty.finest), round(grid.columns / uncertainty.finest)
     return Picture(
         source=_source(counts, low, high),
         aspect=drawn,

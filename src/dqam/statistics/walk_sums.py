@@ -1,7 +1,7 @@
 """Starts, ends and crossings of all trips on a fine lattice, each trip scaled down to a cap.
 
-On a fine lattice a trip passes many cells, and what matters there is where it passes, not how often a rectangle would
-count it. So the walk is taken as it is, without its loops, and no shadow is computed.
+On a fine lattice a trip passes many cells, and what matters is where it passes, not how often a rectangle would count
+it. The walk is therefore used directly, without its loops, and no shadow is computed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dqam.statistics.shadows import SHADOW, edge_slot, lattice_cells, lattice_wa
 
 @dataclass(frozen=True, eq=False)
 class ScaledWalks(Aggregate):
-    """int64[caps, lattice.numbers]: walks as in `WalkSums`, for each of several caps."""
+    """int64[caps, lattice.numbers]: sums of walks as in `WalkSums`, for each of several caps."""
 
     lattice: Lattice
     endpoint_weight: int
@@ -47,7 +47,7 @@ class ScaledWalks(Aggregate):
         return np.ascontiguousarray(total.T)
 
     def covered_by(self, other: Aggregate) -> bool:
-        """Walks for more caps include those for fewer."""
+        """Sums for more caps include those for fewer."""
         return (
             type(other) is ScaledWalks
             and (self.lattice, self.endpoint_weight) == (other.lattice, other.endpoint_weight)
@@ -70,10 +70,10 @@ class WalkSums(OnLattice):
     crossings, its size is k + w. Each crossing counts u = min(SHADOW, floor(C / size)) with C = `cap` * SHADOW, and the
     first and last cell count w * floor(u / 2) each.
 
-    Sensitivity C: the walk, and so u, is a function of its trip alone. The trip changes the vector in the L1 norm by at
-    most k u + 2 w floor(u / 2) <= (k + w) u <= C, as all terms are positive.
+    Sensitivity C: the walk, and therefore u, is a function of its trip alone. No term is negative, so the trip changes
+    the vector in the L1 norm by k u + 2 w floor(u / 2) <= (k + w) u <= C.
 
-    Bits: C <= 2^31, and a number changes by at most C.
+    Bits: C <= 2^31, and a trip changes a number by at most C.
     """
 
     lattice: Lattice
@@ -95,7 +95,7 @@ class WalkSums(OnLattice):
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
-        """The walks with this cap."""
+        """The sums of walks with this cap."""
         return (ScaledWalks(self.lattice, self.endpoint_weight, np.array([self.cap])),)
 
     def value(self, *totals: Integers) -> Integers:

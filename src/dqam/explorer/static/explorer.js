@@ -728,7 +728,7 @@ function explain(release) {
   $("about-words").replaceChildren(
     make("p", {}, "This map estimates how many distinct trips passed through any rectangle. A trip that passes twice counts once, so parts do not add up to the whole."),
     make("p", {}, promise),
-    make("p", {}, "Every number is an estimate. The ranges are 90 % confidence intervals; for large rectangles they contain the true number less often. Rectangles are extended to whole cells; a dashed line shows them."),
+    make("p", {}, "Every number is an estimate. The ranges are 90 % confidence intervals; in some busy places they contain the true number less often. Rectangles are extended to whole cells; a dashed line shows them."),
     make("dl", {}, ...facts.flatMap(([name, words]) => [make("dt", {}, name), make("dd", {}, words)])));
 }
 
