@@ -163,7 +163,7 @@ def _uncertainty(numbers: dict[str, float] | None, histogram: SpatialHistogram, 
     if numbers is None:
         return None
     model, noise, finest = (float(numbers[name]) for name in ("model", "noise", "finest"))
-    if not (0 <= model < LARGEST and 0 <= noise < LARGEST and 0 <= finest <= MAX_SIDE):
+    if not (0 <= model < LARGEST and 0 <= noise < LARGEST and (finest == 0 or 1 <= finest <= MAX_SIDE)):
         raise InputError(f"its errors, {model}, {noise} and {finest}, are out of range.")
     if "displacements" not in file:
         return Uncertainty(histogram, model, noise, finest=finest)

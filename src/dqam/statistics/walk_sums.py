@@ -57,7 +57,7 @@ class ScaledWalks(Aggregate):
     def read_from(self, other: Aggregate, total: Integers) -> Integers:
         """The rows of the same caps."""
         assert isinstance(other, ScaledWalks)
-        return total[np.searchsorted(other.caps, self.caps)]
+        return total[np.argmax(other.caps == self.caps[:, None], axis=1)]
 
 
 @dataclass(frozen=True, eq=False)
