@@ -20,7 +20,7 @@ from dqam.geometry.lattice import Lattice
 
 Fields = tuple[Floats, ...]
 
-FAST = {"reassoc", "contract", "nsz"}  # sums in any order, so that loops are vectorised; infinities are still allowed
+FAST = {"nsz"}  # no reassociation or contraction: what is compiled anew and what is cached must agree in every bit
 
 
 class StepLengths(NamedTuple):
