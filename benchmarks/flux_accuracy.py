@@ -19,7 +19,7 @@ from dqam.experiments.datasets import SAMPLE, made_up, real, wholly_inside
 from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
-from dqam.geometry.rectangles import random_rectangles, sized_rectangles
+from dqam.geometry.rectangles import ALL, random_rectangles, size_bands
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Walks, walk
 from dqam.mechanisms import MECHANISMS, make
@@ -33,7 +33,6 @@ from dqam.statistics.distinct import DistinctTrips
 EPSILONS = ("0.01", "0.05", "0.1", "0.5", "1")
 NAMES = [name for name, row in MECHANISMS.items() if row.publishable]
 ALLOWED = 1.05  # times the best other
-BANDS = ((2, 4), (5, 8), (9, 16), (17, 32), (33, 64), (65, 128))  # sides of rectangles, in cells
 
 
 def data_sets(folder: Path | None, sizes: list[int], resolution: int) -> Iterator[tuple[str, Walks]]:
@@ -53,11 +52,7 @@ def _all_inside(folder: Path) -> int:
 def judges(grid: Grid, count: int) -> dict[str, Integers]:
     """The rectangles of each band by name."""
     rng = np.random.default_rng(2)
-    found = {"all": random_rectangles(grid, count, rng)}
-    for low, high in BANDS:
-        if high <= min(grid.shape):
-            found[f"{low}-{high}"] = sized_rectangles(grid, low, high, count // 2, rng)
-    return found
+    return {band.name: band.draw(grid, count if band.name == ALL else count // 2, rng) for band in size_bands(grid)}
 
 
 def main(*arguments: str) -> None:

@@ -13,7 +13,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dqam.geometry.grid import Grid, parse_crs
+from dqam.geometry.rectangles import ALL, SizeBand
 
+SQUARE = 0.05  # cells whose sides differ by less than this share count as square
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 
@@ -98,6 +100,49 @@ def ground(grid: Grid) -> tuple[float, float] | None:
     """Width and height of the map in metres, measured at its centre; None where they are unknown."""
     width, height = grid.cell_metres[0] * grid.columns, grid.cell_metres[1] * grid.rows
     return (width, height) if 0 < width < math.inf and 0 < height < math.inf else None
+
+
+def sides_in_cells(band: SizeBand) -> str:
+    """The sides of the rectangles of a band, in cells; one range if width and height have the same.
+
+    >>> sides_in_cells(SizeBand("2-4", (2, 4), (2, 4))), sides_in_cells(SizeBand("2-4", (1, 1), (1, 2)))
+    ('2 to 4', '1 wide, 1 to 2 high')
+    """
+    if band.name == ALL:
+        return "any"
+    wide, high = (_range([str(side) for side in sides]) for sides in (band.widths, band.heights))
+    return wide if wide == high else f"{wide} wide, {high} high"
+
+
+def sides_on_ground(band: SizeBand, grid: Grid) -> str:
+    """The sides of the rectangles of a band, in metres or kilometres; one range if cells are about square, and an empty
+    text where metres are unknown."""
+    if ground(grid) is None:
+        return ""
+    if band.name == ALL:
+        return "any"
+    width, height = grid.cell_metres
+    if band.widths == band.heights and abs(width / height - 1) < SQUARE:
+        width = height = math.sqrt(width * height)
+    wide = _range([length(width * side) for side in band.widths])
+    high = _range([length(height * side) for side in band.heights])
+    return wide if wide == high else f"{wide} wide, {high} high"
+
+
+def _range(ends: list[str]) -> str:
+    """The two ends of a range in words, with their unit once if they have the same."""
+    low, high = ends
+    number, _, unit = low.partition(" ")
+    return low if low == high else f"{number if unit and high.endswith(f' {unit}') else low} to {high}"
+
+
+def percent_range(low: float, high: float) -> str:
+    r"""A range of shares in percent.
+
+    >>> percent_range(0.18, 0.312), percent_range(0.021, 0.0212)
+    ('18 to 31\xa0%', '2.1\xa0%')
+    """
+    return _range([percent(low).replace("\xa0", " "), percent(high).replace("\xa0", " ")]).replace(" %", "\xa0%")
 
 
 def crs_in_words(grid: Grid) -> str:
