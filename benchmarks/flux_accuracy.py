@@ -39,13 +39,14 @@ def data_sets(folder: Path | None, sizes: list[int], resolution: int) -> Iterato
     """Names and walks; Porto also with all trips of the sample that lie in the square."""
     kinds = [made_up()[0], *(real(folder) if folder else [])]
     for data in kinds:
-        own = [*sizes, _all_inside(folder)] if folder and data.name == "porto" else sizes
+        own = [*sizes, all_inside(folder)] if folder and data.name == "porto" else sizes
         for n in sorted(own):
             trips = Trips.concat(list(data.make(n, 1)))
             yield f"{data.label(n)}, n = {n:,}", walk(trips, Grid.over(data.bounds, resolution))
 
 
-def _all_inside(folder: Path) -> int:
+def all_inside(folder: Path) -> int:
+    """The number of real trips that lie within the square of Porto."""
     return len(wholly_inside(read(folder / SAMPLE).trips(), cities.PORTO_BOUNDS))
 
 

@@ -9,7 +9,7 @@ import pytest
 import dqam
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import size_bands
-from dqam.release.formatting import decimal, percent, percent_range, render, sides_in_cells, sides_on_ground
+from dqam.release.formatting import decimal, error_in_words, percent, render, sides_in_cells, sides_on_ground
 from tests.html import Page
 
 PACKAGE = Path(dqam.__file__).parent
@@ -72,7 +72,8 @@ def test_sides_of_a_band_in_words(grid: Grid, band: int, cells: str, ground: str
     assert (sides_in_cells(found), sides_on_ground(found, grid)) == (cells, ground)
 
 
-def test_ranges_in_percent() -> None:
-    assert percent_range(0.18, 0.31) == "18 to 31\xa0%"
-    assert percent_range(0.09, 12) == "9 to above 1,000\xa0%"
-    assert percent_range(0.5, 0.501) == "50\xa0%"
+def test_errors_in_words() -> None:
+    assert error_in_words(0.5, 0.18, 12) == "50\xa0% (18 to above 1,000\xa0%)"
+    assert error_in_words(0.5, 0.501, 0.503) == "50\xa0%"
+    assert error_in_words(0.5, 0.498, 0.61) == "50\xa0% (50 to 61\xa0%)"
+    assert error_in_words(0.0316) == "3.2\xa0%"

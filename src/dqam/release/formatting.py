@@ -29,7 +29,13 @@ def render(template: str, **values: Any) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"trips": trips, "number": number, "percent": percent, "decimal": decimal}
+    environment.filters |= {
+        "trips": trips,
+        "number": number,
+        "percent": percent,
+        "decimal": decimal,
+        "error": error_in_words,
+    }
     return environment.get_template(template).render(values)
 
 
@@ -136,13 +142,19 @@ def _range(ends: list[str]) -> str:
     return low if low == high else f"{number if unit and high.endswith(f' {unit}') else low} to {high}"
 
 
-def percent_range(low: float, high: float) -> str:
-    r"""A range of shares in percent.
+def error_in_words(error: float, low: float | None = None, high: float | None = None) -> str:
+    r"""A relative error in percent, with its range unless both ends are rounded to the error itself.
 
-    >>> percent_range(0.18, 0.312), percent_range(0.021, 0.0212)
-    ('18 to 31\xa0%', '2.1\xa0%')
+    >>> error_in_words(0.234, 0.18, 0.312), error_in_words(0.0213, 0.0208, 0.0214), error_in_words(0.927)
+    ('23\xa0% (18 to 31\xa0%)', '2.1\xa0%', '93\xa0%')
     """
-    return _range([percent(low).replace("\xa0", " "), percent(high).replace("\xa0", " ")]).replace(" %", "\xa0%")
+    middle, *ends = (
+        percent(share, 0 if share >= 0.1 else 1).replace("\xa0", " ")
+        for share in (error, low, high)
+        if share is not None
+    )
+    words = middle if set(ends) <= {middle} else f"{middle} ({_range(ends)})"
+    return words.replace(" %", "\xa0%")
 
 
 def crs_in_words(grid: Grid) -> str:
