@@ -3,14 +3,17 @@
 Flux is run on several data sets on 256 x 256 cells. The signal, trips * epsilon, is varied through epsilon: for each
 signal, a data set takes the fewest trips for which epsilon is at most 1, or all it has. Real data, which cannot be made
 larger, is used up to epsilon 4. The error of each band of sizes is relative to its average answer. With the folder of
-real data, the command writes src/dqam/publishing/forecast.json and the table in docs/choosing.md; without it, it
-measures only the made-up city and writes to the folder of generated data.
+real data, the command writes src/dqam/publishing/forecast.json, the table in docs/choosing.md and the plan shown in
+docs/tutorial.md; without it, it measures only the made-up city and writes to the folder of generated data.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
+import textwrap
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -22,7 +25,7 @@ import numpy as np
 
 import dqam
 from benchmarks.flux_accuracy import all_inside
-from benchmarks.measure import build, options
+from benchmarks.measure import build, city, options
 from dqam.experiments.datasets import DataSet, made_up, real
 from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Bounds, Grid
@@ -50,7 +53,8 @@ SIZES = (1_000, 5_000, 30_000)  # trips
 RIDES = "valleybike.parquet"
 TOWN, VALLEY = (-72.70, 42.29, -72.60, 42.37), (-72.75, 42.10, -72.46, 42.46)  # Northampton, and all stations
 JUDGES = 4_000  # rectangles of each band
-DOCS = Path(__file__).parents[1] / "docs" / "choosing.md"
+DOCS = Path(__file__).parents[1] / "docs"
+WIDTH = 120  # of a page
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,9 +189,25 @@ def docs_rows(table: ForecastTable) -> list[str]:
     return [f"| {' | '.join(row)} |".replace("\xa0", " ") for row in rows]
 
 
-def with_rows(page: str, rows: list[str]) -> str:
-    """A page in which the table of errors is replaced."""
+def with_rows(rows: list[str]) -> str:
+    """The page about choices with this table of errors."""
+    page = (DOCS / "choosing.md").read_text(encoding="utf-8")
     return re.sub(r"^\| signal \|.*\n(\|.*\n)*", "".join(f"{row}\n" for row in rows), page, flags=re.MULTILINE)
+
+
+def with_plan() -> str:
+    """The tutorial with what its `--plan` prints now; a plan reads no trips, so those of any city will do."""
+    page = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    before, command, after = re.split(
+        r"^(dqam publish city\.parquet .*--plan.*)$", page, maxsplit=1, flags=re.MULTILINE
+    )
+    arguments = [str(city(1_000)) if word == "city.parquet" else word for word in command.split()[1:]]
+    done = subprocess.run([sys.executable, "-m", "dqam", *arguments], capture_output=True, text=True, check=True)
+    lines = [line.rstrip() for line in done.stdout.replace("\xa0", " ").splitlines()]
+    shown = "\n".join(textwrap.fill(line, WIDTH) if len(line) > WIDTH else line for line in lines)
+    return f"{before}{command}" + re.sub(
+        r"(?<=```text\n).*?(?=\n```)", lambda _: shown, after, count=1, flags=re.DOTALL
+    )
 
 
 def main(*arguments: str) -> None:
@@ -207,8 +227,9 @@ def main(*arguments: str) -> None:
     target.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
     print(f"wrote {target}")
     if whole:
-        DOCS.write_text(with_rows(DOCS.read_text(encoding="utf-8"), rows), encoding="utf-8")
-        print(f"wrote the table in {DOCS}")
+        for page, changed in ((DOCS / "choosing.md", with_rows(rows)), (DOCS / "tutorial.md", with_plan())):
+            page.write_text(changed, encoding="utf-8")
+            print(f"wrote {page}")
 
 
 def _lines(value: object) -> str:

@@ -35,7 +35,7 @@ def show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
         answers.print(budget)
         if made.evenly:
             answers.print(
-                "The signal is too weak to show where trips went: they would only be counted, and spread evenly.",
+                "The trips would only be counted and spread evenly over the map, which does not show where they went.",
                 soft_wrap=True,
             )
         errors = Table(box=None, padding=(0, 2, 0, 0))
