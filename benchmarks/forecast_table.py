@@ -192,6 +192,7 @@ def docs_rows(table: ForecastTable) -> list[str]:
 def with_rows(rows: list[str]) -> str:
     """The page about choices with this table of errors."""
     page = (DOCS / "choosing.md").read_text(encoding="utf-8")
+    page = re.sub(r"(?<=The table was measured with version )\S+(?=\. )", dqam.__version__, page)
     return re.sub(r"^\| signal \|.*\n(\|.*\n)*", "".join(f"{row}\n" for row in rows), page, flags=re.MULTILINE)
 
 
