@@ -11,8 +11,10 @@
 4. It fits a histogram. Among all histograms whose answers lie between 0 and n and never shrink when a rectangle grows,
    it takes the one closest to the measurement, both in its numbers (which have noise) and in its answers (in which real
    trips are not consistent).
-5. It measures the walks of all trips on each finer lattice, and a fit adds their detail to the numbers known so far.
-6. It refines the finest lattice to the grid, which preserves consistency, and repairs rounding errors.
+5. It measures the walks of all trips on each finer lattice. Fits add their detail to the numbers known so far, once for
+   large rectangles, which count a trip that returns once, and once for small ones, which count every pass.
+6. It refines the lattices to the grid, which preserves consistency, repairs rounding errors, and joins both histograms
+   so that answers still never shrink when a rectangle grows.
 """
 
 from __future__ import annotations
