@@ -1,5 +1,6 @@
 """Flux: consistent for whatever it is given, with no rounding error, and what its parts do."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, pairwise, product
 
@@ -203,8 +204,9 @@ DETAILED = Flux(side=3, finest=16, least=0, known=0, detailed=0)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("kept", DATA.values(), ids=DATA.keys())
 def test_all_answers_grow_with_detail_too(kept: Aggregates, epsilon: str) -> None:
-    for mechanism in (DETAILED, Flux(side=5, finest=13, least=0, detailed=0)):
+    for mechanism in (DETAILED, Flux(side=5, finest=13, least=0, detailed=0), replace(DETAILED, strong=0)):
         histogram, curator = run(mechanism, kept, QUERIES, epsilon)
+        assert isinstance(histogram, TwoScaleHistogram)
         check_by_definition(histogram)
         assert curator.spent == Fraction(epsilon)
 

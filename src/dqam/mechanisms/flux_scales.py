@@ -58,7 +58,7 @@ def with_detail(
         large, offset = exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*numbers)), size.trips), 0.0
         more = known[0], CROSSINGS * known[1], CROSSINGS * known[2]
         passes, endpoints = _refined(coarsest, more, noise, walks, size.trips), size.trips
-    small = exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*passes)), endpoints)
+    small = exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*passes)), max(endpoints, size.trips))
     side = max(1, round(SMALL_SIDE * max(grid.shape)))
     return TwoScaleHistogram.of_two(small, large, offset, side)
 
