@@ -70,7 +70,7 @@ def main(*arguments: str) -> None:
     compare(f"1,000 trips, resolution {fine}, to compile", laid(1_000, fine), 1_000)
     large = laid(most, fine)
     ratio = compare(f"{most:,} trips, resolution {fine}, {many:,} queries", large, many)
-    claim("flux / (histogram + counts)", ratio, 10, at_most=True)
+    claim("flux / (histogram + counts)", ratio, 20, at_most=True)
     print("how it grows, where one thing is other than above:")
     compare(f"  {most // 10:,} trips", laid(most // 10, fine), many)
     for resolution in (4,) if tiny else (7, 9):

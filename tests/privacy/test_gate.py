@@ -29,6 +29,7 @@ ALLOWED: dict[str, set[str] | None] = {
     "dqam.values.guarantee": None,
     "dqam.values.uncertainty": None,
     "dqam.privacy.budget": None,
+    "dqam.runtime.threads": {"ahead"},
     "dqam.privacy.curator": {"Curator"},
     "dqam.statistics": QUESTIONS,
     "dqam.statistics.buckets": {"MOST_CELLS"},

@@ -20,6 +20,7 @@ from dqam.geometry.lattice import Lattice, Parts
 from dqam.geometry.rectangles import sized_rectangles
 from dqam.mechanisms.flux_fit import ENDPOINT_WEIGHT, exactly, less_flux
 from dqam.mechanisms.size import SizeEstimate
+from dqam.runtime.threads import ahead
 
 PINNED = 100.0  # factor on the weight of the previous lattice's numbers in the fit of a finer one
 STEPS, NEAR = 2_000, 1e-2  # step limit and tolerance of the fit on a finer lattice
@@ -54,10 +55,11 @@ def with_detail(
         passes, endpoints = fit_passes(walks, size.trips)
         large, offset = _lowered(grid, coarsest, known, lattice, passes, queries, size)
     else:
-        numbers = less_flux(lattice, _refined(coarsest, known, noise, walks, size.trips), size)
-        large, offset = exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*numbers)), size.trips), 0.0
         more = known[0], CROSSINGS * known[1], CROSSINGS * known[2]
-        passes, endpoints = _refined(coarsest, more, noise, walks, size.trips), size.trips
+        once, passes = ahead(lambda given: _refined(coarsest, given, noise, walks, size.trips), (known, more))
+        numbers = less_flux(lattice, once, size)
+        large, offset = exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*numbers)), size.trips), 0.0
+        endpoints = size.trips
     small = exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*passes)), max(endpoints, size.trips))
     side = max(1, round(SMALL_SIDE * max(grid.shape)))
     return TwoScaleHistogram.of_two(small, large, offset, side)
