@@ -29,7 +29,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "statistics": BASE,
     "privacy": {"errors", "geometry", "values", "statistics"},
     "engines": {*BASE, "sources", "statistics", "privacy"},
-    "mechanisms": {"errors", "geometry", "values", "consistency", "statistics", "privacy"},
+    "mechanisms": {"errors", "runtime", "geometry", "values", "consistency", "statistics", "privacy"},
     "release": {*BASE, "values"},
     "cities": BASE,
     "publishing": {
