@@ -19,7 +19,7 @@ from dqam.experiments.datasets import SAMPLE, made_up, real, wholly_inside
 from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
-from dqam.geometry.rectangles import random_rectangles, sized_rectangles
+from dqam.geometry.rectangles import ALL, random_rectangles, size_bands
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Walks, walk
 from dqam.mechanisms import MECHANISMS, make
@@ -33,31 +33,27 @@ from dqam.statistics.distinct import DistinctTrips
 EPSILONS = ("0.01", "0.05", "0.1", "0.5", "1")
 NAMES = [name for name, row in MECHANISMS.items() if row.publishable]
 ALLOWED = 1.05  # times the best other
-BANDS = ((2, 4), (5, 8), (9, 16), (17, 32), (33, 64), (65, 128))  # sides of rectangles, in cells
 
 
 def data_sets(folder: Path | None, sizes: list[int], resolution: int) -> Iterator[tuple[str, Walks]]:
     """Names and walks; Porto also with all trips of the sample that lie in the square."""
     kinds = [made_up()[0], *(real(folder) if folder else [])]
     for data in kinds:
-        own = [*sizes, _all_inside(folder)] if folder and data.name == "porto" else sizes
+        own = [*sizes, all_inside(folder)] if folder and data.name == "porto" else sizes
         for n in sorted(own):
             trips = Trips.concat(list(data.make(n, 1)))
             yield f"{data.label(n)}, n = {n:,}", walk(trips, Grid.over(data.bounds, resolution))
 
 
-def _all_inside(folder: Path) -> int:
+def all_inside(folder: Path) -> int:
+    """The number of real trips that lie within the square of Porto."""
     return len(wholly_inside(read(folder / SAMPLE).trips(), cities.PORTO_BOUNDS))
 
 
 def judges(grid: Grid, count: int) -> dict[str, Integers]:
     """The rectangles of each band by name."""
     rng = np.random.default_rng(2)
-    found = {"all": random_rectangles(grid, count, rng)}
-    for low, high in BANDS:
-        if high <= min(grid.shape):
-            found[f"{low}-{high}"] = sized_rectangles(grid, low, high, count // 2, rng)
-    return found
+    return {band.name: band.draw(grid, count if band.name == ALL else count // 2, rng) for band in size_bands(grid)}
 
 
 def main(*arguments: str) -> None:

@@ -63,9 +63,6 @@ def test_a_plan_spends_nothing_and_writes_nothing(trips: Path, tmp_path: Path, l
     done = run("publish", trips, *CITY, *how, "-o", tmp_path / "map.nc")
     assert done.returncode == 0, done.stderr
     assert "Nothing was spent" in done.stdout
-    assert "Number of trips and average answer" in " ".join(done.stdout.split())
-    plan = json.loads(run("publish", trips, *CITY, *how, "--json").stdout)
-    assert sum(row["epsilon"] for row in plan["plans"][0]["budget"]) == pytest.approx(1)
     assert not ledger.exists()
     assert not (tmp_path / "map.nc").exists()
 

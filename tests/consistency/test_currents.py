@@ -87,6 +87,26 @@ def test_the_projection_is_the_closest(size: tuple[int, int], weight: float, see
     assert found.bound <= wanted + 1e-6
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_without_a_total_the_closest_of_all_totals_is_found(seed: int) -> None:
+    """The distance is convex in the total, and least at the total that is found."""
+    rng = np.random.default_rng(seed)
+    exact = staircases(rng, 4, 5, 20)
+    cells = CellTargets(*(part + rng.normal(0, 3, part.shape) for part in parts(exact)), 1.0, 0.5, 0.5)
+    rectangles = random_rectangles(exact.grid, 9, rng)
+    answers = AnswerTargets(rectangles, exact.answers(rectangles) + rng.normal(0, 3, 9), 0.3)
+    free = fit_histogram(exact.grid, None, cells, answers, tolerance=1e-7)
+    assert free.converged
+    assert free.histogram.is_monotone()
+    assert free.objective - free.bound < 1e-4
+    total = free.histogram.total
+    given = [
+        fit_histogram(exact.grid, total + more, cells, answers, tolerance=1e-7).objective for more in (0, -0.5, 0.5)
+    ]
+    assert given[0] == pytest.approx(free.objective, rel=1e-4)
+    assert free.objective < min(given[1:])
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_fit_of_cells_and_answers_is_the_closest(seed: int) -> None:
     """Cells with weights of their own, and answers whose rows are computed cell by cell here."""

@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
-from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.histogram import SpatialHistogram, TwoScaleHistogram
 from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
@@ -167,3 +168,42 @@ def test_histograms_print_their_total_and_grid() -> None:
     assert repr(histogram).startswith(f"<SpatialHistogram: total {histogram.total} on 16 x 16 cells")
     half = SpatialHistogram(grid_of(1, 1), np.array([[1234.5]]), np.zeros((1, 0)), np.zeros((0, 1)))
     assert repr(half).startswith("<SpatialHistogram: total 1,234.5 on 1 x 1 cells")
+
+
+def every_rectangle(rows: int, columns: int) -> np.ndarray:
+    west, east = np.array(list(itertools.combinations(range(columns + 1), 2))).T
+    south, north = np.array(list(itertools.combinations(range(rows + 1), 2))).T
+    return np.array([(w, s, e, n) for w, e in zip(west, east, strict=True) for s, n in zip(south, north, strict=True)])
+
+
+def are_inside(one: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Which of the others are inside one."""
+    return (others[:, :2] >= one[:2]).all(axis=1) & (others[:, 2:] <= one[2:]).all(axis=1)
+
+
+@pytest.mark.parametrize("shape", [(7, 9), (4, 12), (11, 3), (1, 9), (9, 1), (2, 2)])
+@pytest.mark.parametrize("side", [1, 3])
+def test_two_scales_are_joined_as_defined_and_monotone(shape: tuple[int, int], side: int) -> None:
+    rows, columns = shape
+    rng = np.random.default_rng(rows * columns)
+
+    def monotone(scale: float) -> SpatialHistogram:  # endpoints so many that nothing can fall
+        edges = rng.integers(0, 4, (rows, columns - 1)) / 4, rng.integers(0, 4, (rows - 1, columns)) / 4
+        ends = rng.integers(2, 9, shape) + 0.0
+        return SpatialHistogram.from_flux(grid_of(rows, columns), scale * ends, scale * edges[0], scale * edges[1])
+
+    small, large = monotone(2.0), monotone(1.0)
+    joined = TwoScaleHistogram.of_two(small, large, 3.0, side)
+    rectangles = every_rectangle(rows, columns)
+    found = joined.answers(rectangles)
+    own, limit = small.answers(rectangles), large.answers(rectangles) + 3
+    is_small = (rectangles[:, 2:] - rectangles[:, :2] <= side).all(axis=1)
+    for answer, rectangle, mine, most, little in zip(found, rectangles, own, limit, is_small, strict=True):
+        inside = own[is_small & are_inside(rectangle, rectangles)].max()
+        assert answer == (mine if little else max(min(mine, most), inside))
+        assert answer >= found[are_inside(rectangle, rectangles)].max()
+        assert answer == joined.answers(rectangle[None])[0]
+    assert joined.is_monotone()
+    assert joined.total == found[(rectangles == (0, 0, columns, rows)).all(axis=1)][0]
+    assert not TwoScaleHistogram.of_two(small, replace(large, faces=large.faces - 20), 3.0, side).is_monotone()
+    assert not TwoScaleHistogram.of_two(replace(small, faces=small.faces - 40), large, 3.0, side).is_monotone()

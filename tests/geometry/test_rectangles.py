@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from dqam.errors import InputError
 from dqam.geometry.grid import DEGREES, Grid
-from dqam.geometry.rectangles import Snapped, random_rectangles, sized_rectangles, snap
+from dqam.geometry.rectangles import Snapped, random_rectangles, size_bands, sized_rectangles, snap
 
 GRID = Grid((0, 0, 4, 2), rows=4, columns=8)  # cells of half a degree
 
@@ -131,3 +131,45 @@ def test_rectangles_of_a_size() -> None:
     for low, high in ((0, 3), (4, 3), (3, 21)):
         with pytest.raises(InputError, match="do not fit a grid of 20 x 30"):
             sized_rectangles(grid, low, high, 1, np.random.default_rng(0))
+
+
+def sides_of(rows: int, columns: int) -> dict[str, tuple[tuple[int, int], tuple[int, int]]]:
+    return {band.name: (band.widths, band.heights) for band in size_bands(Grid((0, 0, 1, 1), rows, columns))}
+
+
+def test_bands_are_shares_of_the_sides_of_the_map() -> None:
+    names = ["all", "2-4", "5-8", "9-16", "17-32", "33-64", "65-128"]
+    sides = [(1, 256), (2, 4), (5, 8), (9, 16), (17, 32), (33, 64), (65, 128)]
+    assert sides_of(256, 256) == {name: (side, side) for name, side in zip(names, sides, strict=True)}
+    assert sides_of(512, 128)["5-8"] == ((3, 4), (10, 16))
+    assert list(sides_of(512, 128)) == names
+
+
+@pytest.mark.parametrize("side", [1, 2, 3, 7, 31, 32, 100, 255, 257, 1000])
+def test_bands_are_whole_cells_and_do_not_overlap(side: int) -> None:
+    (_, everything), *bands = sides_of(side, side).items()
+    assert everything == ((1, side), (1, side))
+    ends = [end for _, (widths, heights) in bands for end in (widths[0] - 1, widths[1]) if widths == heights]
+    assert len(ends) == 2 * len(bands)
+    assert ends == sorted(ends)
+    assert all(0 <= end <= side / 2 for end in ends)
+    for name, ((low, high), _) in bands:
+        least, most = map(int, name.split("-"))
+        assert least * side <= 256 * low <= 256 * high <= most * side
+
+
+def test_bands_without_whole_cells_are_left_out() -> None:
+    assert list(sides_of(16, 16)) == ["all", "9-16", "17-32", "33-64", "65-128"]
+    assert list(sides_of(1, 1000)) == ["all"]
+
+
+def test_rectangles_of_a_band() -> None:
+    grid = Grid((0, 0, 1, 1), 40, 80)
+    for band in size_bands(grid):
+        drawn = band.draw(grid, 20_000, np.random.default_rng(0))
+        width, height = (drawn[:, 2:] - drawn[:, :2]).T
+        assert (width.min(), width.max(), height.min(), height.max()) == (*band.widths, *band.heights)
+    everything, *_ = size_bands(grid)
+    np.testing.assert_array_equal(
+        everything.draw(grid, 9, np.random.default_rng(1)), random_rectangles(grid, 9, np.random.default_rng(1))
+    )

@@ -8,9 +8,9 @@ import pytest
 
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
-from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.histogram import SpatialHistogram, TwoScaleHistogram
 from dqam.geometry.lattice import Lattice
-from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.rectangles import random_rectangles, sized_rectangles
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
 from dqam.mechanisms.flux import (
@@ -25,7 +25,7 @@ from dqam.mechanisms.flux import (
     random_scale,
     share_side,
     size_share,
-    walk_cap,
+    walk_caps,
 )
 from dqam.mechanisms.flux_uncertainty import FluxEstimate
 from dqam.mechanisms.size import measure_size
@@ -256,10 +256,29 @@ def test_small_queries_move_budget_to_detail() -> None:
 
 def test_caps_of_walks_are_few_and_allowed() -> None:
     grid = unit_square(4096, 4096)
-    coarse, fine = Lattice.even(grid, 5), Lattice.even(grid, 4096)
-    caps = [walk_cap(cap, coarse, fine) for cap in range(3, 40)]
-    assert all(1 <= low <= high <= MOST_CAP for low, high in pairwise(caps))
-    assert len(set(caps)) < 20
+    coarse, middle, fine = (Lattice.even(grid, side) for side in (4, 64, 4096))
+    caps = [walk_caps(cap, coarse, [middle, fine], False) for cap in range(3, 40)]
+    for of_one in zip(*caps, strict=True):
+        assert all(1 <= low <= high <= MOST_CAP for low, high in pairwise(of_one))
+        assert len(set(of_one)) < 20
+    strong = [walk_caps(cap, coarse, [middle, fine], True) for cap in range(3, 40)]
+    assert all(own[0] >= other[0] and own[1] == other[1] for own, other in zip(strong, caps, strict=True))
+    assert any(own[0] > 2 * other[0] for own, other in zip(strong, caps, strict=True))
+
+
+def test_a_strong_signal_brings_two_scales_that_are_monotone_and_add_up() -> None:
+    kept = city(4000, 6, resolution=6)
+    fresh = sized_rectangles(kept.grid, 2, 4, 500, np.random.default_rng(3))
+    counts, off = kept.total(DistinctTrips(fresh)), []
+    for strong in (1e12, 1.0):
+        histogram, curator = run(Flux(side=16, strong=strong), kept, some_queries(kept.grid, 300), "1000")
+        assert isinstance(histogram, TwoScaleHistogram)
+        assert histogram.is_monotone()
+        assert histogram.total == pytest.approx(4000, rel=0.01)
+        assert (histogram.offset > 0) == (strong == 1.0)
+        assert curator.spent == 1000
+        off.append(np.abs(histogram.answers(fresh) - counts).mean())
+    assert off[1] < 0.8 * off[0]  # every pass is counted only if the signal is strong
 
 
 def aligned(lattice: Lattice, count: int) -> np.ndarray:

@@ -13,7 +13,6 @@ from dqam.mechanisms.flux_fit import (
     STRONG,
     LatticeMeasurement,
     ShareMeasurement,
-    add_detail,
     calibrated,
     even_shadows,
     exactly,
@@ -208,27 +207,6 @@ def test_rounding_errors_are_repaired_and_nothing_else_changes() -> None:
 
 
 FINE = Lattice(np.arange(17), np.arange(17))
-
-
-def detail(noise: float) -> tuple[Parts, Parts]:
-    """Numbers on the coarse lattice, and these with the detail of a street along the tenth row."""
-    known = MEASUREMENT.fit(calibrated(LATTICE, blurred(0, 0), SIZE), SIZE)
-    a, v, h = LATTICE.within(FINE).refine(*known)
-    v[9], v[5:9] = v[5:10].sum(axis=0), 0
-    rng = np.random.default_rng(1)
-    a, v, h = (part + rng.laplace(0, noise, part.shape) for part in (a, v, h))
-    return known, (a, v, h)
-
-
-def test_detail_keeps_what_is_known_and_shows_the_street() -> None:
-    known, measured = detail(1.0)
-    found, noise = add_detail(LATTICE, known, 1.0, FINE, measured, 1.0, SIZE.trips)
-    assert noise == pytest.approx(1.0, rel=0.1)
-    sums = LATTICE.within(FINE).add_up(*found)
-    for part, wanted in zip(sums, known, strict=True):
-        np.testing.assert_allclose(part, wanted, atol=0.02 * SIZE.trips)
-    assert SpatialHistogram.from_flux(GRID, *found).is_monotone()
-    assert found[1][9].sum() > 2 * found[1][5:9].sum()
 
 
 def test_the_closer_the_average_answer_the_less_flux() -> None:

@@ -11,8 +11,11 @@ import pytest
 import xarray
 
 import dqam
+from dqam import cities
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import TwoScaleHistogram
+from dqam.geometry.rectangles import random_rectangles
 from dqam.mechanisms import MECHANISMS
 from dqam.release.file import SEAL_SIZE
 from dqam.release.release import Release
@@ -43,6 +46,18 @@ def test_all_comes_back(make: Callable[[], Release], tmp_path: Path) -> None:
     ours, theirs = again.cells(), release.cells()
     np.testing.assert_array_equal([ours.value, ours.low, ours.high], [theirs.value, theirs.low, theirs.high])
     assert os.listdir(tmp_path) == ["map.nc"]
+
+
+def test_both_scales_are_saved(tmp_path: Path) -> None:
+    release = seeded(Grid.over(cities.BOUNDS, 7), epsilon="500")
+    assert isinstance(release.histogram, TwoScaleHistogram)
+    release.save(tmp_path / "map.nc")
+    again = dqam.open(tmp_path / "map.nc").histogram
+    rectangles = random_rectangles(release.grid, 2_000, np.random.default_rng(0))
+    assert isinstance(again, TwoScaleHistogram)
+    assert again.is_monotone()
+    np.testing.assert_array_equal(again.answers(rectangles), release.histogram.answers(rectangles))
+    assert (again.answers(rectangles) != again.large.answers(rectangles) + again.offset).any()
 
 
 @pytest.mark.parametrize("mechanism", [name for name, row in MECHANISMS.items() if row.publishable])
@@ -88,7 +103,19 @@ def test_it_holds_nothing_but_what_was_charged_or_public(tmp_path: Path) -> None
             *("Conventions", "title", "summary", "history", "source", "comment", "date_created", "id", "dqam"),
         }
         assert set(json.loads(dataset.attrs["dqam"])) == {
-            *("schema", "grid", "uncertainty", "id", "title", "created", "mechanism", "parameters", "epsilon", "unit"),
+            *(
+                "schema",
+                "grid",
+                "uncertainty",
+                "scales",
+                "id",
+                "title",
+                "created",
+                "mechanism",
+                "parameters",
+                "epsilon",
+                "unit",
+            ),
             *(
                 "mechanism_about",
                 "monotone",

@@ -7,7 +7,9 @@ import jinja2
 import pytest
 
 import dqam
-from dqam.release.formatting import decimal, percent, render
+from dqam.geometry.grid import Grid
+from dqam.geometry.rectangles import size_bands
+from dqam.release.formatting import decimal, error_in_words, percent, render, sides_in_cells, sides_on_ground
 from tests.html import Page
 
 PACKAGE = Path(dqam.__file__).parent
@@ -46,3 +48,32 @@ def test_percent_never_rounds_to_all_or_nothing(share: float, words: str) -> Non
 def test_decimal_is_exact_or_says_so() -> None:
     assert decimal(Fraction("0.7")) == "0.7"
     assert decimal(Fraction(1, 3)) == "1/3 ≈ 0.3333"
+
+
+PORTO = Grid.square((-8.62, 41.155), side_km=10)
+TALL = Grid((400_000, 0, 656_000, 512_000), 256, 256, "EPSG:32631")
+
+
+@pytest.mark.parametrize(
+    ("grid", "band", "cells", "ground"),
+    [
+        (PORTO, 0, "any", "any"),
+        (PORTO, 1, "2 to 4", "78 to 160 m"),
+        (PORTO, 5, "33 to 64", "1.29 to 2.5 km"),
+        (PORTO, 4, "17 to 32", "660 m to 1.25 km"),
+        (Grid(PORTO.bounds, 128, 256), 1, "2 to 4 wide, 1 to 2 high", "78 to 160 m"),
+        (Grid(PORTO.bounds, 64, 64), 1, "1", "160 m"),
+        (TALL, 1, "2 to 4", "2 to 4 km wide, 4 to 8 km high"),
+        (TALL, 0, "any", "any"),
+    ],
+)
+def test_sides_of_a_band_in_words(grid: Grid, band: int, cells: str, ground: str) -> None:
+    found = size_bands(grid)[band]
+    assert (sides_in_cells(found), sides_on_ground(found, grid)) == (cells, ground)
+
+
+def test_errors_in_words() -> None:
+    assert error_in_words(0.5, 0.18, 12) == "50\xa0% (18 to above 1,000\xa0%)"
+    assert error_in_words(0.5, 0.501, 0.503) == "50\xa0%"
+    assert error_in_words(0.5, 0.498, 0.61) == "50\xa0% (50 to 61\xa0%)"
+    assert error_in_words(0.0316) == "3.2\xa0%"

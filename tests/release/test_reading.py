@@ -14,6 +14,7 @@ import pytest
 import xarray
 
 import dqam
+from dqam import cities
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
 from dqam.release.file import SEAL_SIZE
@@ -117,6 +118,36 @@ def test_numbers_that_do_not_fit_are_refused(
     dataset = change(seeded().to_xarray())
     (tmp_path / "map.nc").write_bytes(sealed(bytes(dataset.to_netcdf(engine="h5netcdf"))))
     with pytest.raises(InputError, match="map.nc"):
+        dqam.open(tmp_path / "map.nc")
+
+
+SCALES: dict[str, Callable[[xarray.Dataset], xarray.Dataset]] = {
+    "no side": lambda dataset: _with_scales(dataset, side=0),
+    "half a side": lambda dataset: _with_scales(dataset, side=1.5),
+    "an offset below 0": lambda dataset: _with_scales(dataset, offset=-1.0),
+    "an endless offset": lambda dataset: _with_scales(dataset, offset=float("inf")),
+    "large ones missing": lambda dataset: dataset.drop_vars("large_vertical"),
+    "large ones not monotone": lambda dataset: dataset.assign(large_faces=dataset.large_faces - 1e6),
+}
+
+
+def _with_scales(dataset: xarray.Dataset, **scales: float) -> xarray.Dataset:
+    facts = json.loads(dataset.attrs["dqam"])
+    facts["scales"] |= scales
+    return dataset.assign_attrs(dqam=json.dumps(facts))
+
+
+@pytest.fixture(scope="module")
+def two_scales() -> xarray.Dataset:
+    return seeded(Grid.over(cities.BOUNDS, 7), epsilon="500").to_xarray()
+
+
+@pytest.mark.parametrize("change", SCALES.values(), ids=SCALES.keys())
+def test_scales_that_do_not_fit_are_refused(
+    change: Callable[[xarray.Dataset], xarray.Dataset], two_scales: xarray.Dataset, tmp_path: Path
+) -> None:
+    (tmp_path / "map.nc").write_bytes(sealed(bytes(change(two_scales).to_netcdf(engine="h5netcdf"))))
+    with pytest.raises(InputError, match="map.nc is not a valid release"):
         dqam.open(tmp_path / "map.nc")
 
 

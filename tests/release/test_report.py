@@ -14,7 +14,8 @@ import pytest
 from dqam.cities import BOUNDS
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
-from dqam.geometry.rectangles import Snapped, random_rectangles
+from dqam.geometry.rectangles import Snapped, size_bands
+from dqam.release.formatting import error_in_words, sides_in_cells, sides_on_ground
 from dqam.release.promise import budget
 from dqam.release.provenance import Provenance
 from dqam.release.release import Release
@@ -135,19 +136,17 @@ def test_budget_adds_up_exactly(mechanism: str) -> None:
 
 
 def test_error_is_that_of_the_release(release: Release, page: Page) -> None:
-    cells = random_rectangles(release.grid, 20_000, np.random.default_rng(0))
-    answers = release.counts(Snapped.of(cells, release.grid))
-    share = (cells[:, 2] - cells[:, 0]) * (cells[:, 3] - cells[:, 1]) / release.histogram.faces.size
-    large = share >= 0.3
-    row = page.table("Share of the map")[-1]
-    half = (answers.high - answers.low)[large] / 2
-    assert row[0] == "above 30 %"
-    assert row[2] == f"{np.count_nonzero(large):,}"
-    assert row[3] == f"{np.median(answers.value[large]):,.0f}"
-    assert row[4] == f"± {np.median(half):,.0f}"
-    assert float(row[5].split()[1]) == pytest.approx(100 * np.median(half / answers.value[large]), rel=0.05)
-    assert sum(int(row[2].replace(",", "")) for row in page.table("Share of the map")) == 20_000
-    assert len([bar for bar in page.all("rect") if "height" in bar and bar.get("rx")]) == 4
+    """By the same bands, and in the same unit, as the forecast of a plan."""
+    rows, rng = page.table("Sides in cells"), np.random.default_rng(0)
+    bands = size_bands(release.grid)
+    assert release.uncertainty is not None
+    for row, band in zip(rows, bands, strict=True):
+        cells = band.draw(release.grid, 4_000, rng)
+        answer = release.counts(Snapped.of(cells, release.grid)).value.mean()
+        error = release.uncertainty.mean_errors(cells).mean()
+        assert row[:3] == [sides_in_cells(band), sides_on_ground(band, release.grid), f"{answer:,.0f}"]
+        assert row[3:] == [f"{error:,.0f}", error_in_words(error / answer).replace("\xa0", " ")]
+    assert len([bar for bar in page.all("rect") if "height" in bar and bar.get("rx")]) == len(bands)
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "mwem", "uniform"])
@@ -158,7 +157,7 @@ def test_mechanism_without_intervals_says_so(mechanism: str) -> None:
     assert f"The mechanism {mechanism} gives no confidence intervals" in page.text
     assert "90 %" not in page.text
     assert not re.search(r"\b(nan|inf)\b", html.lower().replace(page.all("img")[0]["src"].lower(), ""))
-    assert len(page.table("Share of the map")[0]) == 4
+    assert len(page.table("Sides in cells")[0]) == 3
 
 
 GRIDS = {

@@ -41,3 +41,18 @@ def test_an_interval_holds_the_answer_and_grows_with_confidence(uncertainty: Unc
 
 def test_of_the_whole_map_only_the_number_of_trips_is_uncertain(uncertainty: Uncertainty) -> None:
     np.testing.assert_allclose(uncertainty.deviations(WHOLE), 7.0)
+
+
+def test_mean_errors_are_those_of_clipped_normal_errors(uncertainty: Uncertainty) -> None:
+    asked = np.array([[0, 0, 1, 1], [2, 3, 6, 8], [0, 0, 8, 7]])
+    answers, deviations = uncertainty.histogram.answers(asked), uncertainty.deviations(asked)
+    drawn = np.random.default_rng(0).normal(size=(100_000, 1))
+    most = uncertainty.histogram.total + np.abs(drawn) * 7.0
+    wanted = np.abs(np.clip(answers + drawn * deviations, 0, most) - answers).mean(axis=0)
+    np.testing.assert_allclose(uncertainty.mean_errors(asked), wanted, rtol=0.02)
+
+
+def test_mean_errors_are_at_most_those_of_errors_that_are_not_clipped(uncertainty: Uncertainty) -> None:
+    asked = random_rectangles(GRID, 100, np.random.default_rng(9))
+    unclipped = np.sqrt(2 / np.pi) * uncertainty.deviations(asked)
+    assert (uncertainty.mean_errors(asked) <= unclipped).all()

@@ -32,7 +32,6 @@ from dqam.values.guarantee import parse_epsilon, spell
 if TYPE_CHECKING:
     from dqam.geometry.walks import Gap
     from dqam.privacy.ledger import Ledger
-    from dqam.publishing.plan import Plan
     from dqam.release.release import Release
     from dqam.sources import Source
 
@@ -133,6 +132,7 @@ def publish(
     afterwards. The first publication of a data set spends its whole budget, unless --total leaves more for later.
     Bounds, queries, title and all other options are public: never derive them from the trips.
     """
+    from dqam.cli.planning import show_plan
     from dqam.geometry.rectangle_files import read_rectangles
     from dqam.privacy.ledger import Charge, Ledger
     from dqam.publishing.pipeline import begun, carry_out, data_set_name
@@ -149,7 +149,7 @@ def publish(
     if plan.epsilon > LARGE:
         words.print(remark(plan.epsilon), soft_wrap=True)
     if only_plan:
-        _show_plan(plan, (expect,) if expect else MADE_UP, as_json)
+        show_plan(plan, (expect,) if expect else MADE_UP, as_json)
         return
     if output is None:
         raise InputError("Give the file to write with -o OUT.nc, or use --plan to see what would be spent.")
@@ -229,53 +229,6 @@ def _middle(grid: Grid) -> tuple[float, ...]:
     west, south, east, north = grid.bounds
     wide, high = (east - west) / 4, (north - south) / 4
     return west + wide, south + high, east - wide, north - high
-
-
-def _show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
-    """Show how the budget would be spent, and the expected errors of answers."""
-    from dqam.publishing.forecast import forecast
-
-    with words.status("Trying the plan on a made-up city"):
-        forecasts = [forecast(plan, size) for size in sizes]
-    if as_json:
-        rows = [
-            {
-                "trips": made.trips,
-                "budget": [
-                    {"kind": entry.kind, "name": entry.name, "epsilon": float(entry.epsilon)} for entry in made.paid
-                ],
-                "errors": [vars(row) for row in made.errors],
-            }
-            for made in forecasts
-        ]
-        print_json({"spent": 0, "epsilon": float(plan.epsilon), "unit": plan.unit.name, "plans": rows})
-        return
-    answers.print(
-        f"A release with {plan.name} would be private for {plan.unit.in_words}, epsilon = {spell(plan.epsilon)}."
-    )
-    answers.print(f"Public: {plan.grid}; tuned for {plan.queries_in_words}.", soft_wrap=True)
-    for made in forecasts:
-        budget = Table(box=None, padding=(0, 2, 0, 0), title=f"\nFor {made.trips:,} trips", title_justify="left")
-        budget.add_column("Question")
-        budget.add_column("Epsilon", justify="right")
-        budget.add_column("Share", justify="right")
-        for entry in made.paid:
-            share = float(entry.epsilon / plan.epsilon)
-            budget.add_row(entry.name, f"{float(entry.epsilon):.4g}", f"{share:.1%}")
-        answers.print(budget)
-        errors = Table(box=None, padding=(0, 2, 0, 0))
-        errors.add_column("Area, share of the map")
-        for header in ("Average answer", "Average error", ""):
-            errors.add_column(header, justify="right")
-        for row in made.errors:
-            size = f"{row.smallest:.0%} to {row.largest:.0%}"
-            errors.add_row(size, f"{row.answer:,.0f}", f"{row.off:,.0f}", f"{row.off / max(row.answer, 1):.0%}")
-        answers.print(errors)
-    answers.print(
-        "\nThese errors are for trips through a made-up city; yours may differ. Nothing was spent, and no trips "
-        "were read.",
-        soft_wrap=True,
-    )
 
 
 @click.group(invoke_without_command=True)

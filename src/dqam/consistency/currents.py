@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dqam.consistency.cone import bordered, repair
+from dqam.consistency.cone import bordered, raise_endpoints, repair
 from dqam.consistency.least_squares import LatticeSums, LeastSquares, RectangleAnswers
 from dqam.consistency.solver import solve
 from dqam.errors import InputError
@@ -98,7 +98,7 @@ class FittedHistogram:
 
 def fit_histogram(
     grid: Grid,
-    total: float,
+    total: float | None,
     cells: CellTargets,
     also: AnswerTargets | SumTargets | None = None,
     *,
@@ -108,17 +108,22 @@ def fit_histogram(
 ) -> FittedHistogram:
     """The current-consistent histogram of `total` with the least weighted squared distance to the targets.
 
+    If `total` is None, the endpoints may have any sum.
+
     The fit has converged when its objective exceeds the minimum by at most the share `tolerance` of itself, and
     endpoints need to be raised by at most this share of the total. Its distance to the optimum is then at most
     sqrt(tolerance) times its distance to the targets. It begins at `start` or, by default, at the targets.
     """
-    if not (np.isfinite(total) and total >= 0):
+    if total is not None and not (np.isfinite(total) and total >= 0):
         raise InputError(f"total must be a finite number of at least 0; got {total}.")
-    problem = _problem(grid, float(total), cells, also)
+    problem = _problem(grid, np.nan if total is None else float(total), cells, also)
     first = None if start is None else (start[0].copy(), bordered(start[1], 1), bordered(start[2], 0))
     solution = solve(problem, tolerance, most_steps, first)
     a, v, h, y, z = solution.numbers
-    made = repair(a, v[:, 1:-1], h[1:-1], y[:, 1:-1], z[1:-1], problem.total)
+    if total is None:
+        raise_endpoints(a, v, h, y, z)
+        total = float(a.sum())
+    made = repair(a, v[:, 1:-1], h[1:-1], y[:, 1:-1], z[1:-1], total)
     histogram = SpatialHistogram.from_flux(grid, made.endpoints, made.vertical, made.horizontal)
     return FittedHistogram(histogram, *solution[1:])
 

@@ -114,7 +114,7 @@ class LatticeSums:
 class LeastSquares:
     """The objective: weighted squared distances of a, v and h, and of linear functions of them, to their targets.
 
-    total    the given sum of endpoints
+    total    the given sum of endpoints; nan if they may have any sum
     targets  targets of a, v and h: float64[rows, columns], [rows, columns + 1] and [rows + 1, columns]
     doubled  twice the weights of the targets, in the same shapes; 1 on the border, where nothing depends on them
     linear   linear functions of a, v and h that also have targets
@@ -166,7 +166,7 @@ class LeastSquares:
             horizontal=bordered((2 * ours / pace[1]) * np.minimum(wide[1:], wide[:-1]) / (rate[1:] + rate[:-1]), 0),
             differences=(pace[1] / 3) * rate**2,
             bounds=pace[0] / a**2,
-            total=pace[0] / (mean * float(a.sum())),
+            total=0.0 if np.isnan(self.total) else pace[0] / (mean * float(a.sum())),
         )
         return steps, self.linear.step_lengths(steps[:3]) if len(self.counts) else np.zeros(0)
 
@@ -193,7 +193,7 @@ class LeastSquares:
         return squares + float((self.weights * (self.measure(numbers) - self.counts) ** 2).sum())
 
     def bound(self, multipliers: Fields, measured: Floats) -> float:
-        """The minimum of the Lagrangian over all numbers with |y| <= v/2, |z| <= h/2 and the given total."""
+        """The minimum of the Lagrangian over all numbers with |y| <= v/2, |z| <= h/2 and the given total, if any."""
         pull = self.pull(measured)
         least = _least(multipliers, pull, self.base, self.targets, self.doubled, self.total)
         return float(least - (measured**2 / (4 * self.weights) + measured * self.counts).sum())
@@ -209,7 +209,7 @@ def _least(multipliers, pull, base, targets, doubled, wanted):  # type: ignore[n
         for j in range(columns):
             mass += (pull[0][i, j] - c[i, j] - d[i, j]) / doubled[0][i, j]
             give += 1 / doubled[0][i, j]
-    total = (wanted - mass) / give
+    total = 0.0 if np.isnan(wanted) else (wanted - mass) / give
     least = 0.0
     for i in range(rows):
         for j in range(columns):

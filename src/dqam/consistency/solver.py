@@ -1,4 +1,4 @@
-"""A primal-dual solver of least squares over the current cone, with a given sum of endpoints.
+"""A primal-dual solver of least squares over the current cone, with or without a given sum of endpoints.
 
 It seeks the saddle point of
 
@@ -84,12 +84,14 @@ def solve(problem: LeastSquares, tolerance: float, most_steps: int, start: Field
         before = _copies(numbers), _copies(multipliers)
         take_steps(1, 1.0)  # not relaxed, so that edges, currents and multipliers are in their cones
         candidate = _copies(numbers)
-        raised = raise_endpoints(*candidate) / problem.total if problem.total else 0.0
-        mass = candidate[0].sum()
-        scale = problem.total / mass if mass else 0.0
+        raised = raise_endpoints(*candidate)
+        mass = float(candidate[0].sum())
+        wanted = mass if np.isnan(problem.total) else problem.total
+        raised = raised / wanted if wanted else 0.0
+        scale = wanted / mass if mass else 0.0
         objective = problem.objective(tuple(part * scale for part in candidate))
         # with a total of 0, only zeros are consistent
-        bound = problem.bound(multipliers, measured) if problem.total else objective
+        bound = problem.bound(multipliers, measured) if wanted else objective
         converged = objective - bound <= tolerance * objective + smallest and raised <= tolerance
         moved = _moved(steps, numbers, before[0], multipliers, before[1])
         if converged or taken >= most_steps:
@@ -106,7 +108,7 @@ def _first_iterate(problem: LeastSquares, start: Fields) -> tuple[Fields, Fields
     """Numbers with the currents that they allow, and multipliers of 0: r and c of rows, r and c of columns."""
     a, v, h = (np.maximum(part, 0) for part in start)
     y, z = find_currents(a, v[:, 1:-1], h[1:-1])
-    a = start[0] + (problem.total - start[0].sum()) / a.size
+    a = start[0].copy() if np.isnan(problem.total) else start[0] + (problem.total - start[0].sum()) / a.size
     return (a, v, h, bordered(y, 1), bordered(z, 0)), tuple(np.zeros_like(a) for _ in range(4))
 
 
@@ -232,5 +234,6 @@ def _sweeps(count, numbers, multipliers, pull, doubled, steps, total, wanted, sh
             )  # fmt: skip
             south, north = north, south
             south_currents, north_currents = north_currents, south_currents
-        total += share * steps.total * (wanted - mass)
+        if steps.total > 0:
+            total += share * steps.total * (wanted - mass)
     return total

@@ -135,6 +135,94 @@ class SpatialHistogram:
         return least >= -tolerance
 
 
+@dataclass(frozen=True, eq=False)
+class TwoScaleHistogram(SpatialHistogram):
+    """A histogram for small rectangles, joined with another one for large rectangles so that answers stay monotone.
+
+    No histogram is right at all scales: where trips return, small rectangles have to count every pass, and large ones
+    must not. A rectangle of at most `side` x `side` cells is answered with the faces and edges here. A larger one is
+    answered with the smaller of this answer and that of `large` plus `offset`, or with the largest answer of a small
+    rectangle inside it if that is larger still.
+
+    If both histograms are monotone, so are these answers. Among small rectangles, and for the smaller of the two
+    numbers, this is clear (adding a constant rounds monotonically); a larger rectangle holds more small ones; and a
+    large rectangle is never answered with less than a small one inside it.
+    """
+
+    large: SpatialHistogram
+    offset: float
+    side: int
+
+    @classmethod
+    def of_two(cls, small: SpatialHistogram, large: SpatialHistogram, offset: float, side: int) -> TwoScaleHistogram:
+        """Join two histograms on the same grid."""
+        return cls(small.grid, small.faces, small.vertical, small.horizontal, large, offset, side)
+
+    @property
+    def total(self) -> float:
+        """The answer for the whole grid."""
+        rows, columns = self.grid.shape
+        return float(self.answers(np.array([[0, 0, columns, rows]]))[0])
+
+    def answers(self, rectangles: Integers) -> Numbers:
+        """The answer to each rectangle of cells, given as grid lines (west, south, east, north)."""
+        found = super().answers(rectangles)
+        rectangles = np.asarray(rectangles)
+        wide = (rectangles[:, 2:] - rectangles[:, :2] > self.side).any(axis=1)
+        if wide.any():
+            some = rectangles[wide]
+            limit = np.minimum(found[wide], self.large.answers(some) + self.offset)
+            found[wide] = np.maximum(limit, self._largest_inside(some))
+        return found
+
+    def is_monotone(self, tolerance: float = 0.0) -> bool:
+        """Whether both histograms are monotone, up to `tolerance`."""
+        return super().is_monotone(tolerance) and self.large.is_monotone(tolerance)
+
+    def _largest_inside(self, rectangles: Integers) -> Numbers:
+        """The largest answer of a small rectangle inside each of `rectangles`.
+
+        Answers are monotone, so only those of the largest size that fits need to be compared. Along the side on which
+        there are more places for it, they are compared through tables of running maxima.
+        """
+        west, south, east, north = rectangles.T
+        wide, high = np.minimum(east - west, self.side), np.minimum(north - south, self.side)
+        largest = np.full(len(rectangles), -np.inf)
+        both = (wide == self.side) & (high == self.side)
+        tables = self._window_maxima if both.any() else []
+        length = east - west - wide + 1  # number of places along a row
+        level = np.frexp(length)[1] - 1
+        for up in range(int((north - south - high).max()) + 1):
+            here = np.flatnonzero((south + up + high <= north) & both)
+            row, first = south[here] + up, west[here]
+            last = first + length[here] - (1 << level[here])
+            for power in np.unique(level[here]):
+                at = level[here] == power
+                table = tables[power]
+                found = np.maximum(table[row[at], first[at]], table[row[at], last[at]])
+                largest[here[at]] = np.maximum(largest[here[at]], found)
+        for along in range(int(np.where(both, 0, np.maximum(length, north - south - high + 1)).max())):
+            inside = (west + wide + along <= east) | (south + high + along <= north)
+            here = np.flatnonzero(inside & ~both)
+            x = west[here] + np.where(length[here] > 1, along, 0)
+            y = south[here] + np.where(length[here] > 1, 0, along)
+            windows = np.stack([x, y, x + wide[here], y + high[here]], axis=1)
+            largest[here] = np.maximum(largest[here], SpatialHistogram.answers(self, windows))
+        return largest
+
+    @cached_property
+    def _window_maxima(self) -> list[Floats]:
+        """Tables of the largest answer of 1, 2, 4, ... neighbouring places of a small square, along each row."""
+        rows, columns = self.grid.rows - self.side + 1, self.grid.columns - self.side + 1
+        south, west = (axis.ravel() for axis in np.indices((rows, columns)))
+        squares = np.stack([west, south, west + self.side, south + self.side], axis=1)
+        tables: list[Floats] = [SpatialHistogram.answers(self, squares).reshape(rows, columns)]
+        while 2 ** len(tables) <= columns:
+            step, table = 2 ** (len(tables) - 1), tables[-1]
+            tables.append(np.maximum(table[:, :-step], table[:, step:]))
+        return tables
+
+
 def _edges_around(vertical: Numbers, horizontal: Numbers) -> Numbers:
     """The sum of the edges of each cell: [rows, columns]."""
     around = np.zeros((vertical.shape[0], horizontal.shape[1]), np.result_type(vertical, horizontal))

@@ -17,6 +17,9 @@ from dqam.geometry.grid import Grid
 
 HEADER = ("west", "south", "east", "north")
 MANY = 25  # times the size of the map: a rectangle this large may have its sides in the wrong order
+ALL = "all"  # the name of the band of all rectangles
+BAND_SIDES = ((2, 4), (5, 8), (9, 16), (17, 32), (33, 64), (65, 128))  # in shares of BANDS_OF of the side of the map
+BANDS_OF = 256
 ON_LINE = 1e-6  # in cells: a side this close to a grid line counts as on it, because decimals are rounded
 
 
@@ -43,9 +46,47 @@ def sized_rectangles(grid: Grid, low: int, high: int, count: int, rng: np.random
     """
     if not 1 <= low <= high <= min(grid.shape):
         raise InputError(f"Sides of {low} to {high} cells do not fit a grid of {grid.rows} x {grid.columns} cells.")
-    width, height = rng.integers(low, high + 1, (2, count))
-    west, south = rng.integers(0, grid.columns - width + 1), rng.integers(0, grid.rows - height + 1)
-    return np.stack([west, south, west + width, south + height], axis=1).astype(np.int64)
+    return SizeBand(f"{low}-{high}", (low, high), (low, high)).draw(grid, count, rng)
+
+
+@dataclass(frozen=True)
+class SizeBand:
+    """Rectangles of similar size on a grid, by which accuracy is reported; or all rectangles of the grid.
+
+    name     "all", or the sides in 256ths of the sides of the map, such as "2-4"
+    widths   the smallest and the largest width, in cells
+    heights  the smallest and the largest height, in cells
+    """
+
+    name: str
+    widths: tuple[int, int]
+    heights: tuple[int, int]
+
+    def draw(self, grid: Grid, count: int, rng: np.random.Generator) -> Integers:
+        """Draw `count` rectangles, int64[count, 4]: from all rectangles of the grid uniformly, or from a band with
+        sides and place uniform."""
+        if self.name == ALL:
+            return random_rectangles(grid, count, rng)
+        width, height = (rng.integers(low, high + 1, count) for low, high in (self.widths, self.heights))
+        west, south = rng.integers(0, grid.columns - width + 1), rng.integers(0, grid.rows - height + 1)
+        return np.stack([west, south, west + width, south + height], axis=1).astype(np.int64)
+
+
+def size_bands(grid: Grid) -> tuple[SizeBand, ...]:
+    """All rectangles, and six bands of sizes from the smallest to the largest.
+
+    On 256 x 256 cells, both sides are 2 to 4, 5 to 8, 9 to 16, 17 to 32, 33 to 64 and 65 to 128 cells long. On another
+    grid, they are the same shares of the sides of the map. Bands that contain no whole number of cells are left out.
+
+    >>> [band.widths for band in size_bands(Grid((0, 0, 1, 1), 64, 64))]
+    [(1, 64), (1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32)]
+    """
+    found = [SizeBand(ALL, (1, grid.columns), (1, grid.rows))]
+    for low, high in BAND_SIDES:
+        widths, heights = ((-(-low * side // BANDS_OF), high * side // BANDS_OF) for side in (grid.columns, grid.rows))
+        if widths[0] <= widths[1] and heights[0] <= heights[1]:
+            found.append(SizeBand(f"{low}-{high}", widths, heights))
+    return tuple(found)
 
 
 def check_rectangles(rectangles: Integers, grid: Grid) -> Integers:

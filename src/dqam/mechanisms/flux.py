@@ -13,8 +13,10 @@
 4. It fits a histogram. Among all histograms whose answers lie between 0 and n and never shrink when a rectangle grows,
    it takes the one closest to the measurement, both in its numbers (which have noise) and in its answers (in which real
    trips are not consistent).
-5. It measures the walks of all trips on each finer lattice, and a fit adds their detail to the numbers known so far.
-6. It refines the finest lattice to the grid, which preserves consistency, and repairs rounding errors.
+5. It measures the walks of all trips on each finer lattice. Fits add their detail to the numbers known so far, once for
+   large rectangles, which count a trip that returns once, and once for small ones, which count every pass.
+6. It refines the lattices to the grid, which preserves consistency, repairs rounding errors, and joins both histograms
+   so that answers still never shrink when a rectangle grows.
 """
 
 from __future__ import annotations
@@ -34,13 +36,12 @@ from dqam.mechanisms.flux_fit import (
     ENDPOINT_WEIGHT,
     LatticeMeasurement,
     ShareMeasurement,
-    add_detail,
     calibrated,
     endpoint_weights,
     exactly,
     from_shares,
-    less_flux,
 )
+from dqam.mechanisms.flux_scales import WalkMeasurement, with_detail
 from dqam.mechanisms.flux_uncertainty import FluxEstimate
 from dqam.mechanisms.size import SizeEstimate, measure_size
 from dqam.mechanisms.spreading import consistent, spread_evenly
@@ -66,6 +67,7 @@ CAP = Fraction(1, 25)  # part of the share of the coarsest lattice that pays for
 MIDDLE = Fraction(2, 5)  # part of the share of all detail for a lattice between the coarsest and the finest
 MOST_FINE = 256  # cells along a side of the finest lattice: the time of its fit grows with the square
 STEEP = 4.5  # ratio of the finest to the coarsest side from which a lattice between them pays off
+WHOLE_WALKS = 1.3  # the same as WALKS where nearly all walks are to be left as they are
 WALKS = 0.55  # size of the largest walk that is not scaled down, relative to the largest such shadow
 RANDOM_SIDE = 0.16  # median of the shorter sides of random rectangles, relative to the side of the grid
 ASKED = 2_000  # number of queries whose answers the fit tries to preserve
@@ -144,6 +146,7 @@ class Flux:
     known     signal from which the cap is measured, not guessed
     rich      signal below which the fit is drawn towards an even spread
     detailed  signal from which finer lattices than the coarsest are measured
+    strong    signal from which small rectangles have a histogram of their own
     """
 
     name: ClassVar[str] = "flux"
@@ -157,6 +160,7 @@ class Flux:
     known: float = 1_000.0
     rich: float = 5_000.0
     detailed: float = 5_000.0
+    strong: float = 250_000.0
 
     def __post_init__(self) -> None:
         for name, side in (("side", self.side), ("finest", self.finest)):
@@ -187,18 +191,18 @@ class Flux:
         measured = calibrated(coarsest, coarsest.parts(sums / measurement.weights), size)
         fitted = measurement.fit(measured, size)
         kept, keep = measurement.drawn_to_even(measured, fitted, size) if size.signal < self.rich else (fitted, 1.0)
-        lattice, numbers, scale = coarsest, kept, noise
-        for fine, share in zip(finer, shares, strict=True):
-            walks = WalkSums(fine, walk_cap(cap, coarsest, fine), ENDPOINT_WEIGHT)
-            found = fine.parts(curator.measure(walks, budget, share) / SHADOW / endpoint_weights(fine))
-            noise = walks.cap * curator.unit.max_trips / float(share)
-            numbers, scale = add_detail(lattice, numbers, scale, fine, found, noise, size.trips)
-            lattice = fine
-        if finer:
-            numbers = less_flux(lattice, numbers, size)
-        histogram = exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*numbers)), size.trips)
+        strong = size.signal >= self.strong
+        walks = []
+        for fine, fine_cap, share in zip(finer, walk_caps(cap, coarsest, finer, strong), shares, strict=True):
+            found = curator.measure(WalkSums(fine, fine_cap, ENDPOINT_WEIGHT), budget, share) / SHADOW
+            scale = fine_cap * curator.unit.max_trips / float(share)
+            walks.append(WalkMeasurement(fine, fine.parts(found / endpoint_weights(fine)), scale))
+        if walks:
+            histogram: SpatialHistogram = with_detail(grid, coarsest, kept, noise, walks, queries, size, strong)
+        else:
+            histogram = exactly(SpatialHistogram.from_flux(grid, *coarsest.refine(*kept)), size.trips)
         moved = measurement.distance(measured, fitted), measurement.distance(fitted, kept)
-        finest = max(grid.shape) / max(lattice.shape) if finer else 0.0
+        finest = max(grid.shape) / max(finer[-1].shape) if finer else 0.0
         return FluxEstimate(histogram, size, measurement, kept, keep, *moved, finest)
 
     def _by_shares(self, curator: Curator, queries: Integers, size: SizeEstimate, budget: Budget) -> FluxEstimate:
@@ -243,24 +247,30 @@ class Flux:
         if signal < self.known:
             return round(guess)
         caps = np.unique(np.rint(np.geomspace(ENDPOINT_WEIGHT, 6 * guess, 40)).astype(np.int64))
-        then = tuple((other, tuple(walk_cap(int(cap), lattice, other) for cap in caps)) for other in finer)
+        walks = [walk_caps(int(cap), lattice, finer, signal >= self.strong) for cap in caps]
+        then = tuple(zip(finer, zip(*walks, strict=True), strict=True)) if finer else ()
         scores = ShadowQuantile(caps, cap_quantile(signal), lattice, ENDPOINT_WEIGHT, then)
         return int(caps[curator.select(scores, budget, epsilon)])
 
 
-def walk_cap(cap: int, coarse: Lattice, fine: Lattice) -> int:
-    """The cap on walks on a finer lattice: about half as long as the longest shadow that is not reduced.
+def walk_caps(cap: int, coarse: Lattice, finer: list[Lattice], strong: bool) -> list[int]:
+    """The caps on walks on finer lattices: about half as long as the longest shadow that is not reduced.
 
     At least half of the trips are then scaled down. The lower noise is worth more than what this loses, because only
-    where trips pass matters here. The cap is rounded to a power of the square root of 2, so that engines need sums for
-    only a few caps.
+    where trips pass matters here. If the signal is strong, the first of them shows how often small rectangles are
+    passed, and its cap leaves nearly all walks as they are. Caps are rounded to powers of the square root of 2, so that
+    engines need sums for only a few.
 
     >>> grid = Grid((0, 0, 1, 1), 256, 256)
-    >>> [walk_cap(cap, Lattice.even(grid, 32), Lattice.even(grid, 256)) for cap in (10, 26, 49)]
-    [32, 91, 181]
+    >>> [walk_caps(cap, Lattice.even(grid, 32), [Lattice.even(grid, 256)], False) for cap in (10, 26, 49)]
+    [[32], [91], [181]]
     """
-    size = ENDPOINT_WEIGHT + WALKS * (cap - ENDPOINT_WEIGHT) * max(fine.shape) / max(coarse.shape)
-    return min(round(2 ** (round(2 * np.log2(max(size, 1.0))) / 2)), MOST_CAP)
+    caps = []
+    for i, fine in enumerate(finer):
+        share = WHOLE_WALKS if strong and i == 0 else WALKS
+        size = ENDPOINT_WEIGHT + share * (cap - ENDPOINT_WEIGHT) * max(fine.shape) / max(coarse.shape)
+        caps.append(min(round(2 ** (round(2 * np.log2(max(size, 1.0))) / 2)), MOST_CAP))
+    return caps
 
 
 def random_scale(queries: Integers, grid: Grid) -> float:

@@ -1,8 +1,7 @@
-"""How flux turns noisy measurements on lattices into consistent numbers.
+"""How flux turns a noisy measurement on the coarsest lattice into consistent numbers.
 
-On the coarsest lattice, shadows are measured, and the fit considers both its numbers and its answers
-(`LatticeMeasurement`). If the signal is too weak for that, only shares of the trips are measured (`ShareMeasurement`).
-A finer lattice adds detail within the cells of the previous one, whose numbers are kept (`add_detail`).
+The fit considers both its numbers and its answers (`LatticeMeasurement`). If the signal is too weak for shadows, only
+shares of the trips are measured (`ShareMeasurement`). `dqam.mechanisms.flux_scales` adds the detail of finer lattices.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dqam.consistency.cone import find_currents, repair
-from dqam.consistency.currents import AnswerTargets, CellTargets, SumTargets, fit_histogram
+from dqam.consistency.currents import AnswerTargets, CellTargets, fit_histogram
 from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice, Parts, flat
@@ -23,8 +22,6 @@ TRUST = 0.01  # weight of the answers to the queries, relative to the numbers
 STRONG = 3_000.0  # signal from which missing endpoints are attributed to noise, not to the cap
 BLANKS = 8  # number of fits to an even spread with fresh noise
 STEPS, NEAR = 4_000, 1e-3  # step limit and tolerance of the fit
-PINNED = 100.0  # factor on the weight of the previous lattice's numbers in the fit of a finer one
-DETAIL_STEPS, DETAIL_NEAR = 2_000, 1e-2  # step limit and tolerance of the fit on a finer lattice
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,39 +119,6 @@ def from_shares(lattice: Lattice, shares: Floats, size: SizeEstimate) -> Parts:
 def endpoint_weights(lattice: Lattice) -> Floats:
     """The factor by which each number of a lattice is multiplied before it is measured."""
     return np.where(np.arange(lattice.numbers) < lattice.cells, float(ENDPOINT_WEIGHT), 1.0)
-
-
-def add_detail(
-    before: Lattice, known: Parts, known_noise: float, lattice: Lattice, measured: Parts, noise: float, trips: float
-) -> tuple[Parts, float]:
-    """Numbers on a finer lattice that add the detail measured there to the numbers known on the previous lattice; and
-    the scale of their noise.
-
-    The target is the refined known numbers plus the detail: what was measured, minus the part of it that the previous
-    lattice can show as well. Walks are scaled down more than shadows, so they are first scaled to the known flux. The
-    two lattices disagree where trips return to a rectangle, which only the known numbers account for. A fit to both
-    would be pulled in two directions; a fit to this target is not. The result is the closest of all consistent numbers,
-    with the sums over the previous lattice pinned to the known numbers. Negative numbers are not cut off at 0 before
-    the fit, because that would add trips everywhere.
-    """
-    inner = before.within(lattice)
-    sums = inner.add_up(*measured)
-    flux = float(sums[1].sum() + sums[2].sum())
-    factor = min(max(float(known[1].sum() + known[2].sum()) / flux, 0.5), 2.0) if flux > 0 else 1.0
-    refined = inner.refine(*known)
-    smooth = inner.refine(*sums)
-    a, v, h = (base + factor * (part - low) for base, part, low in zip(refined, measured, smooth, strict=True))
-    weight, pin = 1 / (2 * (factor * noise) ** 2), PINNED / known_noise**2
-    fitted = fit_histogram(
-        lattice.coarse(),
-        trips,
-        CellTargets(a, v, h, ENDPOINT_WEIGHT**2 * weight, weight, weight),
-        SumTargets(inner, known, ENDPOINT_WEIGHT**2 * pin, pin),
-        start=refined,
-        tolerance=DETAIL_NEAR,
-        most_steps=DETAIL_STEPS,
-    ).histogram
-    return (fitted.endpoints, fitted.vertical, fitted.horizontal), factor * noise
 
 
 def less_flux(lattice: Lattice, parts: Parts, size: SizeEstimate, share: float = 0.5) -> Parts:

@@ -1,8 +1,9 @@
-"""Forecast the cost and the error of a publication before anything is spent, without reading the data set.
+"""Forecast the division of the budget and the errors of a publication before anything is spent, without reading trips.
 
-The mechanism is run on trips in the made-up city instead, on a grid with the same number of cells. The error of
-answers, as a fraction of the trips, depends on the signal, trips * epsilon for one trip of a unit, so a small data set
-with a large epsilon can stand in for a large one.
+For flux, tuned for random rectangles, errors come from a table that was measured on several data sets. Any other
+mechanism is run on trips in the made-up city, on a grid with the same number of cells. Relative to the average answer,
+errors depend on the signal, trips * epsilon for one trip of a unit, so there a small data set with a large epsilon can
+stand in for a large one.
 """
 
 from __future__ import annotations
@@ -15,59 +16,91 @@ import numpy as np
 from dqam.cities import BOUNDS, city_trips
 from dqam.geometry.counting import count_distinct
 from dqam.geometry.grid import Grid
-from dqam.geometry.rectangles import Snapped, random_rectangles
+from dqam.geometry.rectangles import SizeBand, Snapped, size_bands
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
+from dqam.mechanisms import Flux
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.publishing.plan import Plan
-from dqam.values.guarantee import PaidQuestion, Unit
+from dqam.publishing.forecast_table import PlannedQuestion, measured_table
+from dqam.publishing.plan import Plan, default_queries
+from dqam.values.guarantee import Unit
 
 STAND_INS = 30_000  # at most so many trips are generated
-ASKED = 4_000
-SIZES = ((0.0, 0.01), (0.01, 0.1), (0.1, 0.3), (0.3, 1.0))  # areas of rectangles, as shares of the map
+ASKED = 2_000  # rectangles of each band
 
 
 @dataclass(frozen=True)
-class Expected:
-    """For rectangles of one range of sizes, as fractions of the map: the mean answer and its mean error, in trips."""
+class ExpectedError:
+    """The errors to expect for the rectangles of one band.
 
-    smallest: float
-    largest: float
+    answer     average answer, in trips
+    error      mean absolute error, relative to the average answer
+    low, high  range of `error` over the data sets of the table; None if it comes from a single one
+    """
+
+    band: SizeBand
     answer: float
-    off: float
+    error: float
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """For `trips` trips: the questions that would be asked, with their epsilon, and the errors by size of rectangle."""
+    """What to expect for `trips` trips.
+
+    signal     trips * epsilon for one trip of a unit
+    evenly     whether the signal is so weak that the trips would only be counted, and spread evenly over the map
+    questions  what would be asked
+    errors     by band of sizes
+    data_sets  labels of the data sets that the errors were measured on
+    """
 
     trips: int
-    paid: tuple[PaidQuestion, ...]
-    errors: tuple[Expected, ...]
+    signal: float
+    evenly: bool
+    questions: tuple[PlannedQuestion, ...]
+    errors: tuple[ExpectedError, ...]
+    data_sets: tuple[str, ...]
 
 
 def forecast(plan: Plan, trips: int, seed: int = 0) -> Forecast:
-    """Forecast the result of `plan` for a data set of about `trips` trips."""
-    stand_ins = min(trips, STAND_INS)
-    scale = Fraction(trips, stand_ins)
+    """Forecast the result of `plan` for a data set of about `trips` trips; the seed is for a simulation."""
+    if plan.mechanism == Flux() and np.array_equal(plan.queries, default_queries(plan.grid)):
+        return _looked_up(plan, trips)
+    return _simulated(plan, trips, seed)
+
+
+def _looked_up(plan: Plan, trips: int) -> Forecast:
+    table, signal = measured_table(), float(_signal(plan, trips))
+    errors = []
+    for band in size_bands(plan.grid):
+        found = table.error(band.name, signal)
+        errors.append(ExpectedError(band, found.answer * trips, found.error, found.low, found.high))
+    labels = tuple(one.label for one in table.data_sets)
+    return Forecast(trips, signal, signal < Flux().least, table.budget(signal), tuple(errors), labels)
+
+
+def _simulated(plan: Plan, trips: int, seed: int) -> Forecast:
+    stand_ins, signal = min(trips, STAND_INS), _signal(plan, trips)
     grid = Grid(BOUNDS, *plan.grid.shape)
     walks = walk(Trips.concat(list(city_trips(stand_ins, seed))), grid)
-    budget = Budget(plan.epsilon * scale / plan.unit.max_trips)
+    budget = Budget(signal / stand_ins)
     curator = Curator(walks, budget, SeededNoise(seed))
     release = replace(plan, grid=grid, unit=Unit.trip(), epsilon=budget.epsilon).release(curator, "forecast")
-    asked = random_rectangles(grid, ASKED, np.random.default_rng(seed + 1))
-    truth = count_distinct(walks, asked, grid)
-    off = np.abs(release.counts(Snapped.of(asked, grid)).value - truth)
-    area = (asked[:, 2] - asked[:, 0]) * (asked[:, 3] - asked[:, 1]) / (grid.rows * grid.columns)
-    errors = []
-    for smallest, largest in SIZES:
-        found = (area > smallest) & (area <= largest)
-        if found.any():
-            errors.append(
-                Expected(smallest, largest, *(float(values[found].mean() * scale) for values in (truth, off)))
-            )
-    whole = plan.epsilon / curator.spent
-    paid = tuple(replace(entry, epsilon=entry.epsilon * whole) for entry in curator.paid)
-    return Forecast(trips, paid, tuple(errors))
+    rng, errors = np.random.default_rng(seed + 1), []
+    for band in size_bands(grid):
+        asked = band.draw(grid, ASKED, rng)
+        truth = count_distinct(walks, asked, grid)
+        off = np.abs(release.counts(Snapped.of(asked, grid)).value - truth)
+        answer = float(truth.mean())
+        errors.append(ExpectedError(band, answer * trips / stand_ins, float(off.mean()) / max(answer, 1e-9)))
+    questions = (PlannedQuestion(paid.kind, paid.name, float(paid.epsilon / curator.spent)) for paid in curator.paid)
+    labels = ("Made-up city, skewed",)
+    return Forecast(trips, float(signal), bool(release.note), tuple(questions), tuple(errors), labels)
+
+
+def _signal(plan: Plan, trips: int) -> Fraction:
+    return trips * plan.epsilon / plan.unit.max_trips

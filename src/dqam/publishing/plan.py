@@ -88,7 +88,7 @@ class Plan:
                 raise InputError(f"{what} must be one line of 1 to {LONGEST} characters; got {text!r:.60}.")
         whose = Unit(unit, max_trips if max_trips is not None else MAX_TRIPS if unit == "person" else 1)
         if queries is None:
-            cells = random_rectangles(grid, QUERIES, np.random.default_rng(0))
+            cells = default_queries(grid)
             in_words = f"{QUERIES:,} random rectangles, all equally likely"
         else:
             cells = (queries if isinstance(queries, Snapped) else snap(queries, grid)).cells
@@ -174,6 +174,11 @@ class Plan:
             versions={name: version(name) for name in LIBRARIES},
         )
         return Release(histogram, provenance, uncertainty)
+
+
+def default_queries(grid: Grid) -> Integers:
+    """The rectangles, int64[m, 4], that a map is tuned for unless the publisher chooses others."""
+    return random_rectangles(grid, QUERIES, np.random.default_rng(0))
 
 
 def remark(epsilon: Fraction) -> str:

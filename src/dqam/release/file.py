@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dqam.geometry.grid import is_degrees, parse_crs
+from dqam.geometry.histogram import SpatialHistogram, TwoScaleHistogram
 from dqam.release.provenance import Provenance
 from dqam.release.published_map import PublishedMap
 from dqam.runtime.files import write_whole
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 SEAL = b"\ndqam release sha256 "
 SEAL_SIZE = len(SEAL) + 64 + 1
+PACKED = ("trips", "vertical", "horizontal", "large_faces", "large_vertical", "large_horizontal")
 
 
 def to_dataset(release: PublishedMap) -> xarray.Dataset:
@@ -49,12 +51,22 @@ def to_dataset(release: PublishedMap) -> xarray.Dataset:
         histogram.faces.astype(np.float64),
         {**about, "long_name": f"estimated number of distinct trips through the cell{label}"},
     )
-    for name, dimensions, edges in (
-        ("vertical", (y, f"{x}_inner"), histogram.vertical),
-        ("horizontal", (f"{y}_inner", x), histogram.horizontal),
-    ):
-        words = f"estimated number of trips across each inner {name} grid line, from cell to cell"
-        values[name] = dimensions, edges.astype(np.float64), {"units": "1", "long_name": words}
+    across = "estimated number of trips across each inner {} grid line, from cell to cell"
+    inner = {"vertical": (y, f"{x}_inner"), "horizontal": (f"{y}_inner", x)}
+    for name, dimensions in inner.items():
+        values[name] = (
+            dimensions,
+            getattr(histogram, name).astype(np.float64),
+            {"units": "1", "long_name": across.format(name)},
+        )
+    if isinstance(histogram, TwoScaleHistogram):
+        for part, dimensions in {"faces": (y, x), **inner}.items():
+            words = "estimated visits of each cell" if part == "faces" else across.format(part)
+            values[f"large_{part}"] = (
+                dimensions,
+                getattr(histogram.large, part).astype(np.float64),
+                {"units": "1", "long_name": f"{words}, for large rectangles"},
+            )
     if uncertainty is not None and uncertainty.lattice is not None and uncertainty.displacements is not None:
         values["lattice_east"] = "lattice_column_line", uncertainty.lattice.east
         values["lattice_north"] = "lattice_row_line", uncertainty.lattice.north
@@ -71,8 +83,8 @@ def to_dataset(release: PublishedMap) -> xarray.Dataset:
         "summary": f"Distinct trips through any rectangle of {grid}. {provenance.promise}",
         "history": f"{provenance.created} dqam {provenance.versions.get('dqam', '')}, mechanism {provenance.mechanism}",
         "source": "trajectories, aggregated",
-        "comment": "The number of trips through a rectangle is the sum of its cells minus the edges between them; "
-        "dqam.open computes it.",
+        "comment": "The number of trips through a small rectangle is the sum of its cells minus the edges between "
+        "them. Large rectangles can need further numbers in this file; dqam.open answers both.",
         "date_created": provenance.created,
         "id": provenance.id,
         "dqam": json.dumps(_facts(release), sort_keys=True),
@@ -92,7 +104,7 @@ def _axis(name: str, degrees: bool) -> dict[str, str]:
 
 
 def _facts(release: PublishedMap) -> dict[str, Any]:
-    """Provenance, grid and the two numbers of the uncertainty, as plain values."""
+    """Provenance, grid and the plain numbers of the uncertainty and of the two scales."""
     provenance, grid, uncertainty = release.provenance, release.grid, release.uncertainty
     facts = {name: getattr(provenance, name) for name in Provenance.__dataclass_fields__}
     return {
@@ -106,17 +118,23 @@ def _facts(release: PublishedMap) -> dict[str, Any]:
         ],
         "grid": {"bounds": grid.bounds, "rows": grid.rows, "columns": grid.columns, "crs": grid.crs},
         "uncertainty": None if uncertainty is None else uncertainty.numbers,
+        "scales": _scales(release.histogram),
     }
+
+
+def _scales(histogram: SpatialHistogram) -> dict[str, float] | None:
+    """Up to which side a rectangle is small, and what is added to the answers for large ones; None if all are alike."""
+    if not isinstance(histogram, TwoScaleHistogram):
+        return None
+    return {"side": histogram.side, "offset": histogram.offset}
 
 
 def save(release: PublishedMap, path: str | os.PathLike[str], overwrite: bool) -> None:
     """Write the file, with its seal."""
     dataset = to_dataset(release)
-    packed = {
-        name: {"zlib": True, "complevel": 4} for name in ("trips", "vertical", "horizontal") if dataset[name].size
-    }
     plain: dict[str, Any] = {str(name): {"_FillValue": None} for name in dataset.variables}
-    for name, how in packed.items():
-        plain[name] |= how
+    for name in PACKED:
+        if name in dataset and dataset[name].size:
+            plain[name] |= {"zlib": True, "complevel": 4, "shuffle": True}
     body = bytes(dataset.to_netcdf(engine="h5netcdf", encoding=plain))
     write_whole(path, body + SEAL + hashlib.sha256(body).hexdigest().encode() + b"\n", overwrite)

@@ -13,7 +13,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dqam.geometry.grid import Grid, parse_crs
+from dqam.geometry.rectangles import ALL, SizeBand
 
+SQUARE = 0.05  # cells whose sides differ by less than this share count as square
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 
@@ -27,7 +29,13 @@ def render(template: str, **values: Any) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"trips": trips, "number": number, "percent": percent, "decimal": decimal}
+    environment.filters |= {
+        "trips": trips,
+        "number": number,
+        "percent": percent,
+        "decimal": decimal,
+        "error": error_in_words,
+    }
     return environment.get_template(template).render(values)
 
 
@@ -98,6 +106,55 @@ def ground(grid: Grid) -> tuple[float, float] | None:
     """Width and height of the map in metres, measured at its centre; None where they are unknown."""
     width, height = grid.cell_metres[0] * grid.columns, grid.cell_metres[1] * grid.rows
     return (width, height) if 0 < width < math.inf and 0 < height < math.inf else None
+
+
+def sides_in_cells(band: SizeBand) -> str:
+    """The sides of the rectangles of a band, in cells; one range if width and height have the same.
+
+    >>> sides_in_cells(SizeBand("2-4", (2, 4), (2, 4))), sides_in_cells(SizeBand("2-4", (1, 1), (1, 2)))
+    ('2 to 4', '1 wide, 1 to 2 high')
+    """
+    if band.name == ALL:
+        return "any"
+    wide, high = (_range([str(side) for side in sides]) for sides in (band.widths, band.heights))
+    return wide if wide == high else f"{wide} wide, {high} high"
+
+
+def sides_on_ground(band: SizeBand, grid: Grid) -> str:
+    """The sides of the rectangles of a band, in metres or kilometres; one range if cells are about square, and an empty
+    text where metres are unknown."""
+    if ground(grid) is None:
+        return ""
+    if band.name == ALL:
+        return "any"
+    width, height = grid.cell_metres
+    if band.widths == band.heights and abs(width / height - 1) < SQUARE:
+        width = height = math.sqrt(width * height)
+    wide = _range([length(width * side) for side in band.widths])
+    high = _range([length(height * side) for side in band.heights])
+    return wide if wide == high else f"{wide} wide, {high} high"
+
+
+def _range(ends: list[str]) -> str:
+    """The two ends of a range in words, with their unit once if they have the same."""
+    low, high = ends
+    number, _, unit = low.partition(" ")
+    return low if low == high else f"{number if unit and high.endswith(f' {unit}') else low} to {high}"
+
+
+def error_in_words(error: float, low: float | None = None, high: float | None = None) -> str:
+    r"""A relative error in percent, with its range unless both ends are rounded to the error itself.
+
+    >>> error_in_words(0.234, 0.18, 0.312), error_in_words(0.0213, 0.0208, 0.0214), error_in_words(0.927)
+    ('23\xa0% (18 to 31\xa0%)', '2.1\xa0%', '93\xa0%')
+    """
+    middle, *ends = (
+        percent(share, 0 if share >= 0.1 else 1).replace("\xa0", " ")
+        for share in (error, low, high)
+        if share is not None
+    )
+    words = middle if set(ends) <= {middle} else f"{middle} ({_range(ends)})"
+    return words.replace(" %", "\xa0%")
 
 
 def crs_in_words(grid: Grid) -> str:

@@ -22,15 +22,15 @@ import numpy as np
 from dqam.errors import InputError
 from dqam.geometry.arrays import Numbers
 from dqam.geometry.grid import MAX_SIDE, Grid
-from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.histogram import SpatialHistogram, TwoScaleHistogram
 from dqam.geometry.lattice import Lattice
-from dqam.release.file import SCHEMA, SEAL, SEAL_SIZE
+from dqam.release.file import PACKED, SCHEMA, SEAL, SEAL_SIZE
 from dqam.release.provenance import Provenance, check_crs
 from dqam.release.release import Release
 from dqam.values.guarantee import Neighbours, PaidQuestion, Unit
 from dqam.values.uncertainty import Uncertainty
 
-KEYS = frozenset({"schema", "grid", "uncertainty", *Provenance.__dataclass_fields__})
+KEYS = frozenset({"schema", "grid", "uncertainty", "scales", *Provenance.__dataclass_fields__})
 TEXTS = ("id", "title", "created", "mechanism", "mechanism_about", "queries", "gap", "salt")
 FLAGS = ("private", "row_is_trip", "monotone")
 FRACTION = re.compile(r"\d{1,101}(/\d{1,101})?", re.ASCII)
@@ -121,9 +121,7 @@ def _restored(facts: dict[str, Any], file: h5py.File) -> Release:
     place = facts["grid"]
     check_crs(place["crs"])
     grid = Grid(tuple(place["bounds"]), place["rows"], place["columns"], place["crs"])
-    rows, columns = grid.shape
-    shapes = {"trips": (rows, columns), "vertical": (rows, columns - 1), "horizontal": (rows - 1, columns)}
-    histogram = SpatialHistogram(grid, *(_numbers(file, name, shape) for name, shape in shapes.items()))
+    histogram = _histogram(facts["scales"], grid, file)
     if facts["monotone"] and not histogram.is_monotone():
         raise InputError("its answers can shrink when a rectangle grows, and those of its mechanism never do.")
     if not isinstance(facts["paid"], list) or not 0 < len(facts["paid"]) <= MOST_ENTRIES:
@@ -138,6 +136,23 @@ def _restored(facts: dict[str, Any], file: h5py.File) -> Release:
         neighbours=Neighbours[facts["neighbours"]],
     )
     return Release(histogram, provenance, _uncertainty(facts["uncertainty"], histogram, file))
+
+
+def _histogram(scales: dict[str, float] | None, grid: Grid, file: h5py.File) -> SpatialHistogram:
+    """The histogram, or both of them if small and large rectangles have different ones."""
+    rows, columns = grid.shape
+    shapes = (rows, columns), (rows, columns - 1), (rows - 1, columns)
+
+    def of(names: tuple[str, ...]) -> SpatialHistogram:
+        return SpatialHistogram(grid, *(_numbers(file, name, shape) for name, shape in zip(names, shapes, strict=True)))
+
+    small = of(PACKED[:3])
+    if scales is None:
+        return small
+    side, offset = scales["side"], float(scales["offset"])
+    if type(side) is not int or not 1 <= side <= MAX_SIDE or not 0 <= offset < LARGEST:
+        raise InputError(f"its scales, {side} and {offset}, are out of range.")
+    return TwoScaleHistogram.of_two(small, of(PACKED[3:]), offset, side)
 
 
 def _entry(entry: dict[str, Any]) -> PaidQuestion:

@@ -9,24 +9,32 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid, is_degrees
-from dqam.geometry.rectangles import Snapped, random_rectangles, snap
+from dqam.geometry.rectangles import ALL, Snapped, size_bands, snap
 from dqam.release.answers import Answer
-from dqam.release.formatting import area, crs_in_words, ground, percent, render, trips
+from dqam.release.formatting import (
+    area,
+    crs_in_words,
+    error_in_words,
+    ground,
+    percent,
+    render,
+    sides_in_cells,
+    sides_on_ground,
+    trips,
+)
 from dqam.release.picture import draw_picture
 from dqam.release.promise import LARGE_EPSILON, beliefs, budget, delta, factor, groups
 from dqam.release.provenance import Provenance
 from dqam.release.published_map import CONFIDENCE, PublishedMap
 
-TRIED = 20_000  # random rectangles
-SIZES = (0.0, 0.01, 0.1, 0.3, math.inf)  # shares of the map that separate the groups of rectangles
-LONGEST_BAR = 2.0  # in half-widths relative to the answer
+TRIED = 4_000  # rectangles of each band of sizes
+LONGEST_BAR = 2.0  # in errors relative to the answer
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Bar:
-    """The half-width of intervals relative to the answer, and the length of its bar in percent."""
+    """The expected error relative to the average answer, and the length of its bar in percent."""
 
     name: str
     ratio: float
@@ -120,39 +128,22 @@ def _year(provenance: Provenance) -> str:
 
 
 def _accuracy(release: PublishedMap) -> tuple[list[list[str]], list[Bar]]:
-    """The table of answers and intervals of random rectangles by their size, and its bars."""
-    grid, size, has_intervals = release.grid, ground(release.grid), _has_intervals(release)
-    cells = random_rectangles(grid, TRIED, np.random.default_rng(0))
-    answers = release.counts(Snapped.of(cells, grid))
-    share = (cells[:, 2] - cells[:, 0]) * (cells[:, 3] - cells[:, 1]) / (grid.rows * grid.columns)
-    half = (answers.high - answers.low) / 2
-    relative = np.divide(half, answers.value, out=np.full(len(half), np.inf), where=answers.value > 0)
+    """The table of answers and expected errors by the size of rectangles, and its bars."""
+    grid, rng = release.grid, np.random.default_rng(0)
     rows, ratios = [], {}
-    for low, high in pairwise(SIZES):
-        inside = (low <= share) & (share < high)
-        name = _share(low, high)
-        row = [name, *([] if size is None else [_square_km(low, high, size[0] * size[1] / 1e6)]), trips(inside.sum())]
-        if not inside.any():
-            rows.append([*row, *["none"] * (3 if has_intervals else 1)])
-            continue
-        row.append(trips(np.median(answers.value[inside])))
-        if has_intervals:
-            ratios[name] = float(np.median(relative[inside]))
-            row += [f"± {trips(np.median(half[inside]))}", f"± {percent(ratios[name])}"]
+    for band in size_bands(grid):
+        cells = band.draw(grid, TRIED, rng)
+        answer = float(release.counts(Snapped.of(cells, grid)).value.mean())
+        on_ground = sides_on_ground(band, grid)
+        row = [sides_in_cells(band), *([on_ground] if on_ground else []), trips(answer)]
+        if release.uncertainty is not None:
+            error = float(release.uncertainty.mean_errors(cells).mean())
+            ratio = error / answer if answer > 0 else math.inf
+            row += [trips(error), error_in_words(ratio)]
+            ratios["all rectangles" if band.name == ALL else f"sides {on_ground or f'{row[0]} cells'}"] = ratio
         rows.append(row)
     longest = max((min(ratio, LONGEST_BAR) for ratio in ratios.values()), default=0.0) or 1.0
     return rows, [Bar(name, ratio, 72 * min(ratio, LONGEST_BAR) / longest) for name, ratio in ratios.items()]
-
-
-def _share(low: float, high: float) -> str:
-    if low == 0:
-        return f"below {percent(high)}"
-    return f"above {percent(low)}" if math.isinf(high) else f"{100 * low:g} to {percent(high)}"
-
-
-def _square_km(low: float, high: float, whole: float) -> str:
-    high = min(high, 1.0)
-    return f"below {high * whole:,.3g}" if low == 0 else f"{low * whole:,.3g} to {high * whole:,.3g}"
 
 
 def _rectangles(grid: Grid) -> dict[str, Integers]:
