@@ -31,7 +31,7 @@ from dqam.errors import InputError
 from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
-from dqam.geometry.lattice import Lattice
+from dqam.geometry.lattice import Lattice, flat
 from dqam.mechanisms.flux_fit import (
     ENDPOINT_WEIGHT,
     LatticeMeasurement,
@@ -203,7 +203,8 @@ class Flux:
             histogram = exactly(SpatialHistogram.from_flux(grid, *coarsest.refine(*kept)), size.trips)
         moved = measurement.distance(measured, fitted), measurement.distance(fitted, kept)
         finest = max(grid.shape) / max(finer[-1].shape) if finer else 0.0
-        return FluxEstimate(histogram, size, measurement, kept, keep, *moved, finest)
+        drawn = flat(fitted) - flat(kept) if size.signal < self.rich else None
+        return FluxEstimate(histogram, size, measurement, kept, keep, *moved, finest, drawn)
 
     def _by_shares(self, curator: Curator, queries: Integers, size: SizeEstimate, budget: Budget) -> FluxEstimate:
         """A histogram from shares of the trips in coarse cells, with crossings derived from them."""
@@ -216,7 +217,7 @@ class Flux:
         kept, keep = measurement.drawn_to_even(measured, fitted, size)
         histogram = exactly(SpatialHistogram.from_flux(curator.grid, *lattice.refine(*kept)), size.trips)
         moved = measurement.distance(measured, fitted), measurement.distance(fitted, kept)
-        return FluxEstimate(histogram, size, measurement, kept, keep, *moved)
+        return FluxEstimate(histogram, size, measurement, kept, keep, *moved, drawn=flat(fitted) - flat(kept))
 
     def _lattices(self, grid: Grid, signal: float) -> list[Lattice]:
         """The lattices from the coarsest to the finest; the lines of each are also lines of the next."""
