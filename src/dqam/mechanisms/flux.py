@@ -78,11 +78,11 @@ def size_share(signal: float) -> Fraction:
     shares are measured beside them.
 
     >>> [float(size_share(signal)) for signal in (50, 100, 200, 500, 1_000, 10_000, 1e6)]
-    [0.75, 0.72, 0.61, 0.5, 0.24, 0.11, 0.05]
+    [0.75, 0.68, 0.58, 0.47, 0.24, 0.11, 0.05]
     """
     signal = max(signal, 1.0)
     if signal < CROSSED:
-        return Fraction(round(100 * min(0.75, 0.72 * (signal / 100) ** -0.23)), 100)
+        return Fraction(round(100 * min(0.75, 0.68 * (signal / 100) ** -0.23)), 100)
     share = 0.24 * (signal / 1_000) ** -0.38 if signal < 5_000 else 0.21 * (signal / 1_000) ** -0.3
     return max(FIRST_LOOK, Fraction(round(100 * share), 100))
 
