@@ -282,3 +282,9 @@ def test_a_coarser_lattice_has_some_of_the_lines() -> None:
         assert set(coarse.east.tolist()) <= set(fine.east.tolist())
         assert max(coarse.shape) == min(side, 120)
         np.testing.assert_array_equal(fine.east[coarse.within(fine).east], coarse.east)
+
+
+def test_labels_name_the_coarse_cell_of_each_cell() -> None:
+    lattice = Lattice(np.array([0, 2, 3]), np.array([0, 1, 4, 5]))
+    assert lattice.labels.tolist() == [[0, 0, 1], [2, 2, 3], [2, 2, 3], [2, 2, 3], [4, 4, 5]]
+    assert np.bincount(lattice.labels.ravel()).tolist() == lattice.areas.ravel().tolist() == [2, 1, 6, 3, 2, 1]

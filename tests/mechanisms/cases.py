@@ -28,7 +28,7 @@ from dqam.values.guarantee import Number
 
 PUBLISHABLE = {name: row.make for name, row in MECHANISMS.items() if row.make is not None}
 FORCED: dict[str, Mechanism] = {  # such as work on however little there is
-    "flux": Flux(least=0, known=0),
+    "flux": Flux(least=0, crossed=0, known=0),
     "laplace": Laplace(least=0),
     "mwem": Mwem(rounds=3, least=0),
     "dawa": Dawa(least=0),

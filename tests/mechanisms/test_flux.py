@@ -24,6 +24,7 @@ from dqam.mechanisms.flux import (
     detail_share,
     finest_side,
     random_scale,
+    share_side,
     size_share,
     walk_caps,
 )
@@ -34,7 +35,7 @@ from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics import MOST_CAP, SHADOW, QueryTotals, ShadowQuantile, ShadowSums, WalkSums
+from dqam.statistics import MASS, MOST_CAP, SHADOW, GroupShares, QueryTotals, ShadowQuantile, ShadowSums, WalkSums
 from dqam.statistics.distinct import DistinctTrips
 from dqam.values.guarantee import Unit
 from tests.mechanisms.cases import city, parts, run, some_queries, strolls, unit_square
@@ -42,6 +43,8 @@ from tests.mechanisms.cases import city, parts, run, some_queries, strolls, unit
 GRID = unit_square(16, 16)
 QUERIES = some_queries(GRID, 100)
 FORCED = Flux(least=0)
+SHADOWS = Flux(least=0, crossed=0)
+SHARES = Flux(least=0, crossed=np.inf)
 EPSILONS = ["1e-9", "0.001", "0.1", "1", "20", "1e6"]
 
 
@@ -111,7 +114,7 @@ def test_the_check_finds_a_rounding_error() -> None:
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("kept", DATA.values(), ids=DATA.keys())
 def test_all_answers_grow_with_the_rectangle(kept: Aggregates, epsilon: str) -> None:
-    for mechanism, seed in ((FORCED, 0), (FORCED, 1), (Flux(), 2)):
+    for mechanism, seed in ((SHADOWS, 0), (SHARES, 1), (Flux(), 2)):
         histogram, curator = run(mechanism, kept, QUERIES, epsilon, seed)
         assert histogram.is_monotone()
         check_by_definition(histogram)
@@ -124,10 +127,13 @@ SHAPES = [(1, 1), (1, 2), (1, 13), (13, 1), (2, 2), (5, 16), (16, 3), (11, 7)]
 @pytest.mark.parametrize("shape", SHAPES, ids=[f"{rows} x {columns}" for rows, columns in SHAPES])
 def test_they_do_on_grids_of_any_shape(shape: tuple[int, int]) -> None:
     grid = unit_square(*shape)
-    for kept, epsilon, side in product(
-        (strolls(0, grid), strolls(300, grid), wanderers(100, grid), crowd(50, grid)), ("0.001", "1", "1e5"), (None, 3)
+    for kept, epsilon, side, crossed in product(
+        (strolls(0, grid), strolls(300, grid), wanderers(100, grid), crowd(50, grid)),
+        ("0.001", "1", "1e5"),
+        (None, 3),
+        (0, np.inf),
     ):
-        histogram, curator = run(Flux(side, least=0), kept, some_queries(grid), epsilon)
+        histogram, curator = run(Flux(side, least=0, crossed=crossed), kept, some_queries(grid), epsilon)
         assert histogram.is_monotone()
         check_by_definition(histogram)
         assert curator.spent == Fraction(epsilon)
@@ -137,7 +143,8 @@ def test_they_do_on_grids_of_any_shape(shape: tuple[int, int]) -> None:
 def test_they_do_for_lattices_of_any_side(side: int) -> None:
     """Where the lines of the lattice are evenly apart and where not."""
     for epsilon in ("0.05", "5"):
-        check_by_definition(run(Flux(side, least=0), DATA["wanderers"], QUERIES, epsilon)[0])
+        for crossed in (0, np.inf):
+            check_by_definition(run(Flux(side, least=0, crossed=crossed), DATA["wanderers"], QUERIES, epsilon)[0])
 
 
 def test_they_do_for_a_city_on_a_fine_grid() -> None:
@@ -155,36 +162,42 @@ def test_the_total_is_the_number_of_trips_that_was_measured() -> None:
         assert histogram.total == pytest.approx(size.trips, rel=1e-12)
 
 
-def test_one_measurement_of_shadows_takes_all_that_is_left() -> None:
+def test_one_measurement_of_shares_or_shadows_takes_all_that_is_left() -> None:
     for epsilon, names in (
         ("0.01", [f"{QueryTotals.name}, refined"]),
-        ("0.5", [ShadowSums.name]),
+        ("0.5", [GroupShares.name]),
+        ("1", [ShadowSums.name]),
         ("20", [ShadowQuantile.name, ShadowSums.name]),
     ):
         _, curator = run(Flux(), DATA["strolls"], QUERIES, epsilon)
         assert [entry.name for entry in curator.paid][-len(names) :] == names
         assert curator.spent == Fraction(epsilon)
-        if ShadowSums.name in names:
-            assert [entry.name for entry in curator.paid].count(ShadowSums.name) == 1
+        if names[-1] in (GroupShares.name, ShadowSums.name):
+            assert [entry.name for entry in curator.paid].count(names[-1]) == 1
             signal = 800 * float(epsilon)
             looks = sum(entry.epsilon for entry in curator.paid if QueryTotals.name in entry.name)
             assert looks / Fraction(epsilon) == pytest.approx(size_share(signal), abs=0.02)
     _, poor = run(Flux(), DATA["strolls"], QUERIES, "0.01")
-    assert not any(entry.name == ShadowSums.name for entry in poor.paid)
+    assert not any(entry.name in (GroupShares.name, ShadowSums.name) for entry in poor.paid)
+
+
+def test_shares_whose_noise_would_not_fit_are_not_measured() -> None:
+    _, curator = run(SHARES, DATA["strolls"], QUERIES, "1e-9")
+    assert curator.paid[-1].name == ShadowSums.name
 
 
 SIGNALS = [0.0, 0.5, 1.0, *np.geomspace(2, 1e12, 400)]
 
 
-def test_more_signal_leaves_more_for_the_shadows() -> None:
+def test_more_signal_leaves_more_than_the_size_takes() -> None:
     shares = [size_share(signal) for signal in SIGNALS]
     assert all(more >= less for more, less in pairwise(shares))
-    assert shares[0] == Fraction(1, 2)
+    assert shares[0] == Fraction(3, 4)
     assert shares[-1] == FIRST_LOOK
 
 
 def test_more_signal_makes_a_finer_lattice() -> None:
-    for rule in (coarsest_side, finest_side, detail_share):
+    for rule in (share_side, coarsest_side, finest_side, detail_share):
         found = [rule(signal) for signal in SIGNALS]
         assert all(coarse <= fine for coarse, fine in pairwise(found))
     assert coarsest_side(0.0) == 5
@@ -198,13 +211,13 @@ def test_more_signal_makes_a_higher_cap() -> None:
     assert quantiles[-1] == Fraction(95, 100)
 
 
-DETAILED = Flux(side=3, finest=16, least=0, known=0, detailed=0)
+DETAILED = Flux(side=3, finest=16, least=0, crossed=0, known=0, detailed=0)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("kept", DATA.values(), ids=DATA.keys())
 def test_all_answers_grow_with_detail_too(kept: Aggregates, epsilon: str) -> None:
-    for mechanism in (DETAILED, Flux(side=5, finest=13, least=0, detailed=0), replace(DETAILED, strong=0)):
+    for mechanism in (DETAILED, Flux(side=5, finest=13, least=0, crossed=0, detailed=0), replace(DETAILED, strong=0)):
         histogram, curator = run(mechanism, kept, QUERIES, epsilon)
         assert isinstance(histogram, TwoScaleHistogram)
         check_by_definition(histogram)
@@ -332,12 +345,14 @@ def test_an_estimate_tells_how_it_came_about(signal: float) -> None:
     np.testing.assert_array_equal(parts(found.histogram), parts(run(Flux(), DATA["strolls"], QUERIES, epsilon)[0]))
     assert found.measurement is not None
     assert found.kept is not None
-    assert found.measurement.lattice == Lattice.even(GRID, coarsest_side(found.size.signal))
-    assert curator.paid[-1].name == ShadowSums.name
-    assert found.measurement.noise == pytest.approx(float(curator.paid[-1].scale / SHADOW))
+    shares = signal < Flux().crossed
+    side = share_side if shares else coarsest_side
+    assert found.measurement.lattice == Lattice.even(GRID, side(found.size.signal))
+    assert curator.paid[-1].name == (GroupShares.name if shares else ShadowSums.name)
+    assert found.measurement.noise == pytest.approx(float(curator.paid[-1].scale / (MASS if shares else SHADOW)))
     refined = SpatialHistogram.from_flux(GRID, *found.measurement.lattice.refine(*found.kept))
     np.testing.assert_allclose(parts(found.histogram), parts(refined), rtol=1e-9, atol=1e-6)
-    assert found.misfit > 0
+    assert found.misfit > 0 or shares
     assert (found.shrunk > 0) == (signal < Flux().rich)  # only the rich are not drawn to even
 
 

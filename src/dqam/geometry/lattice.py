@@ -101,6 +101,19 @@ class Lattice:
         rows, columns = self.shape
         return rows * columns + rows * (columns - 1) + (rows - 1) * columns
 
+    @property
+    def areas(self) -> Integers:
+        """The number of grid cells in each coarse cell."""
+        areas: Integers = np.outer(np.diff(self.north), np.diff(self.east))
+        return areas
+
+    @property
+    def labels(self) -> Integers:
+        """The number of the coarse cell of each grid cell, row by row from 0."""
+        rows, columns = (np.repeat(np.arange(len(lines) - 1), np.diff(lines)) for lines in (self.north, self.east))
+        labels: Integers = rows[:, None] * self.shape[1] + columns
+        return labels
+
     def coarse(self) -> Grid:
         """A grid with as many cells as there are coarse cells, over the unit square instead of the real bounds."""
         return Grid((0.0, 0.0, 1.0, 1.0), *self.shape)

@@ -2,6 +2,8 @@
 
 1. Flux measures the number of trips and the average answer. They give the signal s = trips * epsilon, which determines
    all choices below.
+   If it is weak, flux measures only the share of the trips in each cell of one coarse lattice, in which a trip counts
+   1, and derives crossings from these shares. Steps 4 and 6 follow.
 2. It chooses nested lattices: the lines of each are also lines of the next finer one. The coarsest has so many cells
    that the errors due to noise and to coarseness are about equal. If the signal is strong, finer ones add detail.
 3. It measures the shadows of all trips (`dqam.statistics.shadows`) on the coarsest lattice, each capped. A shadow
@@ -29,24 +31,38 @@ from dqam.errors import InputError
 from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
-from dqam.geometry.lattice import Lattice
+from dqam.geometry.lattice import Lattice, flat
 from dqam.mechanisms.flux_fit import (
     ENDPOINT_WEIGHT,
     LatticeMeasurement,
+    ShareMeasurement,
     calibrated,
     endpoint_weights,
     exactly,
+    from_shares,
 )
 from dqam.mechanisms.flux_scales import WalkMeasurement, with_detail
 from dqam.mechanisms.flux_uncertainty import FluxEstimate
-from dqam.mechanisms.size import measure_size
+from dqam.mechanisms.size import SizeEstimate, measure_size
 from dqam.mechanisms.spreading import consistent, spread_evenly
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics import MOST_CAP, SHADOW, QueryTotals, Question, ShadowQuantile, ShadowSums, WalkSums
+from dqam.privacy.noise import WIDEST
+from dqam.statistics import (
+    MASS,
+    MOST_CAP,
+    SHADOW,
+    GroupShares,
+    QueryTotals,
+    Question,
+    ShadowQuantile,
+    ShadowSums,
+    WalkSums,
+)
 
 FIRST_LOOK = Fraction(1, 20)  # share of the budget for the first measurement of the size
 MARGIN = 2.0  # standard deviations below the least signal at which a first look settles that it is too weak
+CROSSED = 600.0  # signal from which measured crossings are better than crossings derived from shares
 CAP = Fraction(1, 25)  # part of the share of the coarsest lattice that pays for the cap on its shadows
 MIDDLE = Fraction(2, 5)  # part of the share of all detail for a lattice between the coarsest and the finest
 MOST_FINE = 256  # cells along a side of the finest lattice: the time of its fit grows with the square
@@ -58,13 +74,26 @@ ASKED = 2_000  # number of queries whose answers the fit tries to preserve
 
 
 def size_share(signal: float) -> Fraction:
-    """The share of the budget for the number of trips and the average answer: half if the signal is weak, a
-    twentieth if it is strong.
+    """The share of the budget for the number of trips and the average answer: more if the signal is weaker, and if only
+    shares are measured beside them.
 
-    >>> [float(size_share(signal)) for signal in (100, 1_000, 10_000, 1e6)]
-    [0.42, 0.21, 0.11, 0.05]
+    >>> [float(size_share(signal)) for signal in (50, 100, 200, 500, 1_000, 10_000, 1e6)]
+    [0.75, 0.68, 0.58, 0.47, 0.24, 0.11, 0.05]
     """
-    return max(FIRST_LOOK, Fraction(round(100 * min(0.5, 0.21 * (max(signal, 1.0) / 1_000) ** -0.3)), 100))
+    signal = max(signal, 1.0)
+    if signal < CROSSED:
+        return Fraction(round(100 * min(0.75, 0.68 * (signal / 100) ** -0.23)), 100)
+    share = 0.24 * (signal / 1_000) ** -0.38 if signal < 5_000 else 0.21 * (signal / 1_000) ** -0.3
+    return max(FIRST_LOOK, Fraction(round(100 * share), 100))
+
+
+def share_side(signal: float) -> int:
+    """Cells along a side of the lattice if only shares are measured.
+
+    >>> [share_side(signal) for signal in (100, 200, 400, 500)]
+    [6, 6, 8, 9]
+    """
+    return max(6, round(max(signal, 1.0) ** 0.35))
 
 
 def coarsest_side(signal: float) -> int:
@@ -113,6 +142,7 @@ class Flux:
     side      cells along a side of the coarsest lattice
     finest    cells along a side of the finest lattice
     least     signal below which trips are spread evenly
+    crossed   signal from which crossings are measured, not derived from shares
     known     signal from which the cap is measured, not guessed
     rich      signal below which the fit is drawn towards an even spread
     detailed  signal from which finer lattices than the coarsest are measured
@@ -125,7 +155,8 @@ class Flux:
 
     side: int | None = None
     finest: int | None = None
-    least: float = 80.0
+    least: float = 30.0
+    crossed: float = CROSSED
     known: float = 1_000.0
     rich: float = 5_000.0
     detailed: float = 5_000.0
@@ -146,6 +177,8 @@ class Flux:
         size = measure_size(curator, queries, budget, self.least, FIRST_LOOK, size_share, MARGIN)
         if not size.enough:
             return FluxEstimate(exactly(consistent(spread_evenly(grid, size), size), size.trips), size)
+        if size.signal < self.crossed and MASS * curator.unit.max_trips / budget.left <= WIDEST:
+            return self._by_shares(curator, queries, size, budget)
         coarsest, *finer = self._lattices(grid, size.signal)
         detail = budget.left * detail_share(size.signal, random_scale(queries, grid))
         shares = [detail * part for part in ([], [1], [MIDDLE, 1 - MIDDLE])[len(finer)]]
@@ -170,7 +203,21 @@ class Flux:
             histogram = exactly(SpatialHistogram.from_flux(grid, *coarsest.refine(*kept)), size.trips)
         moved = measurement.distance(measured, fitted), measurement.distance(fitted, kept)
         finest = max(grid.shape) / max(finer[-1].shape) if finer else 0.0
-        return FluxEstimate(histogram, size, measurement, kept, keep, *moved, finest)
+        drawn = flat(fitted) - flat(kept) if size.signal < self.rich else None
+        return FluxEstimate(histogram, size, measurement, kept, keep, *moved, finest, drawn)
+
+    def _by_shares(self, curator: Curator, queries: Integers, size: SizeEstimate, budget: Budget) -> FluxEstimate:
+        """A histogram from shares of the trips in coarse cells, with crossings derived from them."""
+        lattice = Lattice.even(curator.grid, self.side or share_side(size.signal))
+        noise = curator.unit.max_trips / float(budget.left)
+        shares = curator.measure(GroupShares(lattice.labels), budget, budget.left).reshape(lattice.shape) / MASS
+        measurement = ShareMeasurement(lattice, noise, lattice.snap(queries[:: max(1, len(queries) // ASKED)]))
+        measured = from_shares(lattice, shares, size)
+        fitted = measurement.fit(measured, size)
+        kept, keep = measurement.drawn_to_even(measured, fitted, size)
+        histogram = exactly(SpatialHistogram.from_flux(curator.grid, *lattice.refine(*kept)), size.trips)
+        moved = measurement.distance(measured, fitted), measurement.distance(fitted, kept)
+        return FluxEstimate(histogram, size, measurement, kept, keep, *moved, drawn=flat(fitted) - flat(kept))
 
     def _lattices(self, grid: Grid, signal: float) -> list[Lattice]:
         """The lattices from the coarsest to the finest; the lines of each are also lines of the next."""

@@ -1,7 +1,7 @@
-"""How flux turns a noisy measurement of shadows on the coarsest lattice into consistent numbers.
+"""How flux turns a noisy measurement on the coarsest lattice into consistent numbers.
 
-The fit considers both its numbers and its answers (`LatticeMeasurement`). `dqam.mechanisms.flux_scales` adds the detail
-of finer lattices.
+The fit considers both its numbers and its answers (`LatticeMeasurement`). If the signal is too weak for shadows, only
+shares of the trips are measured (`ShareMeasurement`). `dqam.mechanisms.flux_scales` adds the detail of finer lattices.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from dqam.mechanisms.size import SizeEstimate
 ENDPOINT_WEIGHT = 3  # endpoints are measured with this many times less noise than crossings
 TRUST = 0.01  # weight of the answers to the queries, relative to the numbers
 STRONG = 3_000.0  # signal from which missing endpoints are attributed to noise, not to the cap
-WEAK = 75.0  # signal up to which everything that may be noise is drawn to an even spread
-BLANKS = 4  # number of fits to an even spread with fresh noise
+BLANKS = 8  # number of fits to an even spread with fresh noise
 STEPS, NEAR = 4_000, 1e-3  # step limit and tolerance of the fit
 
 
@@ -56,18 +55,22 @@ class LatticeMeasurement:
         """The mean squared difference between the answers to the queries."""
         return float(((self._answers(one) - self._answers(other)) ** 2).mean())
 
+    def even(self, measured: Parts, size: SizeEstimate) -> Parts:
+        """The fit to trips that are spread evenly."""
+        return self.fit(even_shadows(self.lattice, measured, size), size)
+
     def drawn_to_even(self, measured: Parts, fitted: Parts, size: SizeEstimate) -> tuple[Parts, float]:
         """The fit, drawn towards an even spread if the distance between them may be noise; and the share that is kept.
 
         Let D be the distance from the fit to the even spread, and N the mean distance to it of fits to the even spread
-        with fresh noise. The share 1 - c N/D of the way from the even spread to the fit is kept, or nothing if this is
-        negative; the signal determines c (`draw`). Everything between the two is consistent.
+        with fresh noise. The share 1 - N/D of the way from the even spread to the fit is kept, or nothing if this is
+        negative, as James and Stein do. Everything between the two is consistent.
         """
-        even = self.fit(even_shadows(self.lattice, measured, size), size)
+        even = self.even(measured, size)
         rng = np.random.default_rng(0)  # any seed will do: this noise hides nothing
         blurred = [self.distance(self.again(even, size, rng)[1], even) for _ in range(BLANKS)]
         found = self.distance(fitted, even)
-        keep = max(0.0, 1 - draw(size.signal) * float(np.mean(blurred)) / found) if found > 0 else 0.0
+        keep = max(0.0, 1 - float(np.mean(blurred)) / found) if found > 0 else 0.0
         a, v, h = (level + keep * (part - level) for part, level in zip(fitted, even, strict=True))
         return (a, v, h), keep
 
@@ -76,13 +79,41 @@ class LatticeMeasurement:
         return answers
 
 
-def draw(signal: float) -> float:
-    """The share of what may be noise that is drawn to an even spread: half, and more if the signal is weak.
+@dataclass(frozen=True, eq=False)
+class ShareMeasurement(LatticeMeasurement):
+    """How trips were measured if only the share of each coarse cell was, in which every trip counts 1.
 
-    >>> [draw(signal) for signal in (75, 100, 1_000)]
-    [1.0, 0.75, 0.5]
+    This has less noise than shadows, whose size is several times 1.
     """
-    return max(0.5, WEAK / max(signal, 1.0))
+
+    def again(self, truth: Parts, size: SizeEstimate, rng: np.random.Generator) -> tuple[Parts, Parts]:
+        """A measurement of the endpoints of `truth` as shares with fresh noise, and the fit to it."""
+        measured = from_shares(self.lattice, truth[0] + rng.laplace(0, self.noise, truth[0].shape), size)
+        return measured, self.fit(measured, size)
+
+    def even(self, measured: Parts, size: SizeEstimate) -> Parts:
+        """The fit to equal shares."""
+        area = self.lattice.areas
+        return self.fit(from_shares(self.lattice, size.trips * area / area.sum(), size), size)
+
+
+def from_shares(lattice: Lattice, shares: Floats, size: SizeEstimate) -> Parts:
+    """Numbers of trips with these noisy shares: rows x columns of coarse cells.
+
+    Endpoints are the nearest shares that are not negative and add up to the trips. Crossings of a line are proportional
+    to the mean density beside it, with one factor for all that makes the mean answer to the query set correct.
+    """
+    falling = np.sort(shares, axis=None)[::-1]
+    excess = (falling.cumsum() - size.trips) / np.arange(1, falling.size + 1)
+    endpoints = np.maximum(shares - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
+    density = endpoints / lattice.areas
+    vertical = (density[:, :-1] + density[:, 1:]) / 2 * np.diff(lattice.north)[:, None]
+    horizontal = (density[:-1] + density[1:]) / 2 * np.diff(lattice.east)
+    of_ends, of_vertical, of_horizontal = answer_factors(lattice, size)
+    flux = float((of_vertical * vertical).sum() + (of_horizontal * horizontal).sum())
+    wanted = size.answer - float((of_ends * endpoints).sum())
+    scale = max(wanted / flux, 0.0) if flux > 0 else 0.0
+    return endpoints, vertical * scale, horizontal * scale
 
 
 def endpoint_weights(lattice: Lattice) -> Floats:

@@ -8,7 +8,8 @@ of the *model* is one number for a release, the root of the sum of the squares o
               what was lost when the trips were reduced to the lattice
   returns     a share of the trips, because trips return to rectangles in ways that no histogram can represent
   misfit      how far the fit moved the measured answers to make them consistent, beyond what noise explains
-  shrinkage   how far the fit was then drawn towards an even spread, if the signal was weak
+  shrinkage   how far the fit was then drawn towards an even spread, if the signal was weak; how far each answer was
+              drawn counts as well, because an answer that was drawn far may be off by as much
 
 All of this is computed on the coarsest lattice. Finer lattices reduce the error due to its coarseness by more than
 their own noise adds, so the coarseness term covers that noise too. `Uncertainty` adds a term for what even the finest
@@ -21,14 +22,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dqam.geometry.arrays import Floats
 from dqam.geometry.lattice import Lattice, Parts, flat
-from dqam.mechanisms.flux_fit import LatticeMeasurement
+from dqam.mechanisms.flux_fit import LatticeMeasurement, ShareMeasurement
 from dqam.mechanisms.mechanism import Synthesis
 from dqam.mechanisms.size import SizeEstimate
 from dqam.values.uncertainty import Uncertainty
 
 RESAMPLES = 8
-COARSENESS, RETURNS, MISFIT, SHRINKAGE = 0.5, 0.011, 1.3, 0.8
+COARSENESS, RETURNS, MISFIT, SHRINKAGE = 0.5, 0.011, 1.3, 0.65
+DERIVED = 0.015  # takes the place of RETURNS if crossings were derived from shares
+UNEVEN = 0.5  # side of the part of a cell that counts as even, if there is no finer lattice and the signal is weak
 UNSEEN = 0.35  # model error as a share of the trips, if nothing but the number of trips was measured
 
 
@@ -42,6 +46,7 @@ class FluxEstimate(Synthesis):
     misfit       mean squared distance, in answers, by which the fit moved the measurement
     shrunk       mean squared distance, in answers, by which the fit was then drawn towards an even spread
     finest       side of the cells of the finest lattice, in cells of the grid; 0 if only one lattice was measured
+    drawn        float64[numbers of the coarsest lattice]: how far each was drawn towards an even spread, or None
     """
 
     size: SizeEstimate
@@ -51,6 +56,7 @@ class FluxEstimate(Synthesis):
     misfit: float = 0.0
     shrunk: float = 0.0
     finest: float = 0.0
+    drawn: Floats | None = None
 
     def uncertainty(self) -> Uncertainty:
         """The uncertainty of the answers, from resampled noise."""
@@ -72,15 +78,19 @@ def resample(estimate: FluxEstimate, seed: int = 0) -> Uncertainty:
         moved_fits.append(measurement.distance(measured, fitted))
         moved.append(estimate.keep * (flat(fitted) - flat(kept)))
     misfit = max(0.0, estimate.misfit - float(np.mean(moved_fits)))
+    finest = estimate.finest
+    if estimate.drawn is not None:  # one more displacement, whose mean square counts in full
+        times = RESAMPLES + 1
+        moved = [*(np.sqrt(times / RESAMPLES) * each for each in moved), np.sqrt(times) * estimate.drawn]
+        finest = finest or UNEVEN * max(histogram.grid.shape) / max(measurement.lattice.shape)
+    returns = DERIVED if isinstance(measurement, ShareMeasurement) else RETURNS
     model = (
         COARSENESS**2 * _coarseness(measurement, kept)
-        + (RETURNS * size.trips) ** 2
+        + (returns * size.trips) ** 2
         + MISFIT**2 * misfit
         + SHRINKAGE**2 * estimate.shrunk
     )
-    return Uncertainty(
-        histogram, float(np.sqrt(model)), size.noise, measurement.lattice, np.stack(moved), estimate.finest
-    )
+    return Uncertainty(histogram, float(np.sqrt(model)), size.noise, measurement.lattice, np.stack(moved), finest)
 
 
 def _coarseness(measurement: LatticeMeasurement, kept: Parts) -> float:
