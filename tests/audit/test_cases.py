@@ -25,7 +25,7 @@ def test_plain_laplace_noise_is_measured_at_most_of_its_epsilon() -> None:
     assert 0.4 <= bound("count", 20_000, pair, Fraction(1, 2)) <= 0.5
 
 
-@pytest.mark.parametrize("name", WHOLE_MECHANISMS)
+@pytest.mark.parametrize("name", [*WHOLE_MECHANISMS, "flux-weak"])
 def test_sound_mechanisms_stay_below_their_epsilon(name: str) -> None:
     pairs = {pair: CASES[name].pairs[pair] for pair in ("no trips + longest walk", "few trips + zig-zag")}
     assert bound(name, 100, pairs) <= 1

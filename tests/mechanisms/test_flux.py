@@ -214,7 +214,7 @@ def test_more_signal_makes_a_higher_cap() -> None:
 DETAILED = Flux(side=3, finest=16, least=0, crossed=0, known=0, detailed=0)
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("epsilon", ["1e-8", *EPSILONS[1:]])
 @pytest.mark.parametrize("kept", DATA.values(), ids=DATA.keys())
 def test_all_answers_grow_with_detail_too(kept: Aggregates, epsilon: str) -> None:
     for mechanism in (DETAILED, Flux(side=5, finest=13, least=0, crossed=0, detailed=0), replace(DETAILED, strong=0)):

@@ -216,6 +216,12 @@ CASES: dict[str, AuditCase] = {
         name: AuditCase(MECHANISMS[name].about, _synthesizes(mechanism), pairs=MECHANISM_PAIRS, runs=1_000)
         for name, mechanism in WHOLE_MECHANISMS.items()
     },
+    "flux-weak": AuditCase(
+        "flux as it is used at a weak signal: shares of the trips in coarse cells",
+        _synthesizes(flux.Flux(side=3, least=0, crossed=1e9)),
+        pairs=MECHANISM_PAIRS,
+        runs=1_000,
+    ),
     **QUESTION_CASES,
     **HALVED_CASES,
     **FAULT_CASES,

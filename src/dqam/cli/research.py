@@ -122,7 +122,7 @@ class AuditCommand(click.Command):
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from dqam.audit.cases import FAULT_CASES, QUESTION_CASES, WHOLE_MECHANISMS
 
-        lines = ["\b", "Mechanisms:", fill(", ".join(WHOLE_MECHANISMS), 76, initial_indent="  ")]
+        lines = ["\b", "Mechanisms:", fill(", ".join([*WHOLE_MECHANISMS, "flux-weak"]), 76, initial_indent="  ")]
         for title, cases in (
             ("Questions (fault-half-NAME is the same question with half the noise):", QUESTION_CASES),
             ("Mechanisms that are broken on purpose:", FAULT_CASES),
