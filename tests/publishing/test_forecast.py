@@ -35,7 +35,7 @@ def test_the_trips_of_a_person_divide_the_signal() -> None:
 
 @pytest.mark.parametrize("mechanism", ["flux", "uniform"])
 def test_a_weak_signal_is_spread_evenly(mechanism: str) -> None:
-    made = forecast(Plan.of(GRID, "0.1", mechanism), 500)
+    made = forecast(Plan.of(GRID, "0.1", mechanism), 200)
     assert made.evenly
     assert {asked.name.partition(",")[0] for asked in made.questions} == {"Number of trips and average answer"}
 

@@ -121,7 +121,7 @@ def _synthesizes(mechanism: Mechanism, **options: Any) -> Callable[[Fraction], C
 
 # with rounds and trees forced, because by default they would spread the few trips of an audit evenly
 WHOLE_MECHANISMS: dict[str, Mechanism] = {
-    "flux": flux.Flux(side=3, finest=6, least=0, crossed=0, known=0, rich=0, detailed=0, strong=0),
+    "flux": flux.Flux(side=3, finest=6, least=0, crossed=0, known=0, rich=0, detailed=0),
     "uniform": Uniform(),
     "laplace": Laplace(least=0),
     "mwem": Mwem(rounds=3, least=0),
