@@ -48,8 +48,16 @@ def test_all_comes_back(make: Callable[[], Release], tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["map.nc"]
 
 
+@pytest.mark.parametrize("shape", [(1, 2), (2, 2), (8, 8), (16, 16), (10, 20), (1, 40)])
+@pytest.mark.parametrize("epsilon", ["0.01", "0.4", "2", "4.5", "20"])
+def test_releases_on_small_grids_open_again(shape: tuple[int, int], epsilon: str, tmp_path: Path) -> None:
+    release = seeded(Grid(cities.BOUNDS, *shape), epsilon=epsilon)
+    release.save(tmp_path / "map.nc")
+    assert dqam.open(tmp_path / "map.nc").trips == release.trips
+
+
 def test_both_scales_are_saved(tmp_path: Path) -> None:
-    release = seeded(Grid.over(cities.BOUNDS, 7), epsilon="500")
+    release = seeded(Grid.over(cities.BOUNDS, 7), epsilon="1000")
     assert isinstance(release.histogram, TwoScaleHistogram)
     release.save(tmp_path / "map.nc")
     again = dqam.open(tmp_path / "map.nc").histogram

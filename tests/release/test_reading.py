@@ -139,7 +139,7 @@ def _with_scales(dataset: xarray.Dataset, **scales: float) -> xarray.Dataset:
 
 @pytest.fixture(scope="module")
 def two_scales() -> xarray.Dataset:
-    return seeded(Grid.over(cities.BOUNDS, 7), epsilon="500").to_xarray()
+    return seeded(Grid.over(cities.BOUNDS, 7), epsilon="1000").to_xarray()
 
 
 @pytest.mark.parametrize("change", SCALES.values(), ids=SCALES.keys())

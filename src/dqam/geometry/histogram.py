@@ -142,7 +142,8 @@ class TwoScaleHistogram(SpatialHistogram):
     No histogram is right at all scales: where trips return, small rectangles have to count every pass, and large ones
     must not. A rectangle of at most `side` x `side` cells is answered with the faces and edges here. A larger one is
     answered with the smaller of this answer and that of `large` plus `offset`, or with the largest answer of a small
-    rectangle inside it if that is larger still.
+    rectangle inside it if that is larger still. No answer exceeds `most`, the answer of `large` for the whole grid plus
+    `offset`.
 
     If both histograms are monotone, so are these answers. Among small rectangles, and for the smaller of the two
     numbers, this is clear (adding a constant rounds monotonically); a larger rectangle holds more small ones; and a
@@ -158,22 +159,26 @@ class TwoScaleHistogram(SpatialHistogram):
         """Join two histograms on the same grid."""
         return cls(small.grid, small.faces, small.vertical, small.horizontal, large, offset, side)
 
+    @cached_property
+    def most(self) -> float:
+        """The largest answer that is possible."""
+        return float(self.large.total) + self.offset
+
     @property
     def total(self) -> float:
         """The answer for the whole grid."""
-        rows, columns = self.grid.shape
-        return float(self.answers(np.array([[0, 0, columns, rows]]))[0])
+        return min(float(super().total), self.most)
 
     def answers(self, rectangles: Integers) -> Numbers:
         """The answer to each rectangle of cells, given as grid lines (west, south, east, north)."""
-        found = super().answers(rectangles)
+        found = super().answers(rectangles).astype(np.float64)
         rectangles = np.asarray(rectangles)
         wide = (rectangles[:, 2:] - rectangles[:, :2] > self.side).any(axis=1)
         if wide.any():
             some = rectangles[wide]
             limit = np.minimum(found[wide], self.large.answers(some) + self.offset)
             found[wide] = np.maximum(limit, self._largest_inside(some))
-        return found
+        return np.minimum(found, self.most)
 
     def is_monotone(self, tolerance: float = 0.0) -> bool:
         """Whether both histograms are monotone, up to `tolerance`."""

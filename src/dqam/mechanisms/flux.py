@@ -160,7 +160,7 @@ class Flux:
     known: float = 1_000.0
     rich: float = 5_000.0
     detailed: float = 5_000.0
-    strong: float = 250_000.0
+    strong: float = 500_000.0
 
     def __post_init__(self) -> None:
         for name, side in (("side", self.side), ("finest", self.finest)):

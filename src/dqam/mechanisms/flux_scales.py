@@ -8,7 +8,8 @@ signal is strong, a fit to the walks alone (`fit_passes`). `TwoScaleHistogram` j
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +29,7 @@ SMALL_SIDE = 1 / 16  # side up to which a rectangle is small, relative to the si
 CROSSINGS = 1.13  # crossings of walks on the coarsest lattice, relative to those of their shadows
 SMALL, SMALL_SIDES = 6_000, ((2, 4), (5, 8), (9, 16), (17, 32))  # rectangles fitted to, and their sides in cells
 TRUST = 0.5  # weight of their answers, relative to the numbers
-OFFSET = 0.02  # share of the trips that is added to the answers for large rectangles, if the signal is strong
+OFFSET = 0.0075  # share of the trips that is added to the answers for large rectangles, if the signal is strong
 
 
 class WalkMeasurement(NamedTuple):
@@ -51,15 +52,22 @@ def with_detail(
 ) -> TwoScaleHistogram:
     """The histogram for all scales, from the numbers known on the coarsest lattice, their noise, and finer walks."""
     lattice = walks[-1].lattice
-    if strong:
-        passes, endpoints = fit_passes(walks, size.trips)
-        large, offset = _lowered(grid, coarsest, known, lattice, passes, queries, size)
-    else:
+
+    def for_large() -> Parts:
+        return lattice.refine(*less_flux(lattice, _refined(coarsest, known, noise, walks, size.trips), size))
+
+    def for_small() -> tuple[Parts, float]:
+        if strong:
+            return fit_passes(walks, size.trips)
         more = known[0], CROSSINGS * known[1], CROSSINGS * known[2]
-        once, passes = ahead(lambda given: _refined(coarsest, given, noise, walks, size.trips), (known, more))
-        numbers = less_flux(lattice, once, size)
-        large, offset = exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*numbers)), size.trips), 0.0
-        endpoints = size.trips
+        return _refined(coarsest, more, noise, walks, size.trips), size.trips
+
+    works: tuple[Callable[[], Any], ...] = (for_large, for_small)
+    detailed, (passes, endpoints) = ahead(lambda work: work(), works)
+    if strong:
+        large, offset = _lowered(grid, detailed, coarsest.refine(*known), lattice, passes, queries, size)
+    else:
+        large, offset = exactly(SpatialHistogram.from_flux(grid, *detailed), size.trips), 0.0
     small = exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*passes)), max(endpoints, size.trips))
     side = max(1, round(SMALL_SIDE * max(grid.shape)))
     return TwoScaleHistogram.of_two(small, large, offset, side)
@@ -143,17 +151,24 @@ def _target(inner: Lattice, refined: Parts, measured: Parts) -> tuple[Parts, flo
 
 
 def _lowered(
-    grid: Grid, lattice: Lattice, numbers: Parts, finest: Lattice, passes: Parts, queries: Integers, size: SizeEstimate
+    grid: Grid,
+    detailed: Parts,
+    smooth: Parts,
+    lattice: Lattice,
+    passes: Parts,
+    queries: Integers,
+    size: SizeEstimate,
 ) -> tuple[SpatialHistogram, float]:
-    """A histogram for large rectangles that is too low by a share of the trips, and that share of them.
+    """A histogram for large rectangles that is too low by a constant, and that constant.
 
-    Numbers that are right for large rectangles count too few trips in smaller ones. Numbers that are lower by a
-    constant, which is then added to each answer, count more of them. Edges are scaled so that the mean answer to the
-    query set is correct.
+    It is the mean of the numbers with detail and of those of the coarsest lattice: detail counts trips that return more
+    than once along long borders. Numbers that are right for large rectangles count too few trips in smaller ones;
+    lowered numbers with a constant added to each answer count more of them. Edges are scaled so that the mean answer to
+    the query set is correct.
     """
     offset = OFFSET * size.trips
-    a, v, h = (part * (1 - OFFSET) for part in lattice.refine(*numbers))
-    few = SpatialHistogram.from_flux(grid, *finest.refine(*passes)).answers(queries)
+    a, v, h = ((1 - OFFSET) * (one + other) / 2 for one, other in zip(detailed, smooth, strict=True))
+    few = SpatialHistogram.from_flux(grid, *lattice.refine(*passes)).answers(queries)
     ends = SpatialHistogram.from_flux(grid, a, 0 * v, 0 * h).answers(queries) + offset
     flux = SpatialHistogram.from_flux(grid, 0 * a, v, h).answers(queries)
     low, high = 0.5, 1.0

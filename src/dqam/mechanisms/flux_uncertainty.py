@@ -82,7 +82,7 @@ def resample(estimate: FluxEstimate, seed: int = 0) -> Uncertainty:
     if estimate.drawn is not None:  # one more displacement, whose mean square counts in full
         times = RESAMPLES + 1
         moved = [*(np.sqrt(times / RESAMPLES) * each for each in moved), np.sqrt(times) * estimate.drawn]
-        finest = finest or UNEVEN * max(histogram.grid.shape) / max(measurement.lattice.shape)
+        finest = finest or max(1.0, UNEVEN * max(histogram.grid.shape) / max(measurement.lattice.shape))
     returns = DERIVED if isinstance(measurement, ShareMeasurement) else RETURNS
     model = (
         COARSENESS**2 * _coarseness(measurement, kept)

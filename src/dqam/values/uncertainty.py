@@ -91,9 +91,9 @@ class Uncertainty:
         """The expected distance of each answer from the true count, which is never below 0 or above the number of
         trips: intervals of all confidences, averaged."""
         answers, deviations = self.histogram.answers(rectangles), self.deviations(rectangles)
-        errors = np.zeros(len(answers))
+        errors, total = np.zeros(len(answers)), self.histogram.total
         for k in range(QUANTILES):
             z = NormalDist().inv_cdf((k + 0.5) / QUANTILES)
-            most = self.histogram.total + abs(z) * self.noise
+            most = total + abs(z) * self.noise
             errors += np.abs(np.clip(answers + z * deviations, 0, most) - answers) / QUANTILES
         return errors
