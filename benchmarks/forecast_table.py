@@ -1,10 +1,11 @@
 """Measure the table behind `dqam publish --plan`: python -m benchmarks.forecast_table --data DIR.
 
 Flux is run on several data sets on 256 x 256 cells. The signal, trips * epsilon, is varied through epsilon: for each
-signal, a data set takes the fewest trips for which epsilon is at most 1, or all it has. Real data, which cannot be made
-larger, is used up to epsilon 4. The error of each band of sizes is relative to its average answer. With the folder of
-real data, the command writes src/dqam/publishing/forecast.json, the table in docs/choosing.md and the plan shown in
-docs/tutorial.md; without it, it measures only the made-up city and writes to the folder of generated data.
+signal, a data set takes the fewest trips for which epsilon is about 1 or less, or all it has. Real data, which cannot
+be made larger, is used up to epsilon 4. The error of each band of sizes is relative to its average answer. With the
+folder of real data, the command writes src/dqam/publishing/forecast.json, the table in docs/choosing.md and the plan
+shown in docs/tutorial.md. Without it, the command measures only the made-up city and writes to the folder of generated
+data.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ WIDTH = 120  # of a page
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Trips of one data set, with the exact counts of the rectangles that judge, by band."""
+    """Trips of one data set, with the rectangles on which flux is judged and their exact counts, by band."""
 
     trips: int
     kept: Aggregates
@@ -69,7 +70,7 @@ class Sample:
 
     @classmethod
     def of(cls, walks: Walks, judges: int = JUDGES) -> Sample:
-        """With rectangles that flux is not tuned for."""
+        """A sample that judges flux on rectangles for which it is not tuned."""
         grid, rng = walks.grid, np.random.default_rng(2)
         kept = Aggregates.of(walks)
         asked = {band.name: band.draw(grid, judges, rng) for band in size_bands(grid)}
@@ -92,7 +93,7 @@ class Sample:
 
 @dataclass
 class Measurement:
-    """The samples of one data set, ascending, and what was measured on them."""
+    """The samples of one data set, in ascending order of size, and what was measured on them."""
 
     label: str
     samples: list[Sample]
@@ -100,7 +101,7 @@ class Measurement:
     errors: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
 
     def sample(self, signal: float) -> Sample | None:
-        """The sample to use at a signal."""
+        """The sample to use at a signal; None if there is too little real data for it."""
         enough = [sample for sample in self.samples if sample.trips >= 0.9 * signal]
         if enough:
             return enough[0]
@@ -108,7 +109,7 @@ class Measurement:
         return largest if self.made or LARGE * largest.trips >= signal else None
 
     def result(self) -> MeasuredDataSet:
-        """Rounded to what is meaningful."""
+        """The results, rounded to three significant digits."""
         largest = self.samples[-1]
         return MeasuredDataSet(
             self.label,
@@ -119,7 +120,7 @@ class Measurement:
 
 
 def measurements(folder: Path | None, sizes: tuple[int, ...], resolution: int, judges: int) -> Iterator[Measurement]:
-    """The data sets: generated in several sizes and, if there is a folder, real."""
+    """The data sets: generated ones in several sizes and, if there is a folder, real ones."""
 
     def laid(trips: Trips, bounds: Bounds) -> Sample:
         return Sample.of(walk(trips, Grid.over(bounds, resolution)), judges)
@@ -197,7 +198,7 @@ def with_rows(rows: list[str]) -> str:
 
 
 def with_plan() -> str:
-    """The tutorial with what its `--plan` prints now; a plan reads no trips, so those of any city will do."""
+    """The tutorial with what its `--plan` prints now; a plan reads no trips, so any file of trips will do."""
     page = (DOCS / "tutorial.md").read_text(encoding="utf-8")
     before, command, after = re.split(
         r"^(dqam publish city\.parquet .*--plan.*)$", page, maxsplit=1, flags=re.MULTILINE

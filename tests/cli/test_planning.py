@@ -38,7 +38,7 @@ def test_a_plan_in_words(trips: Path) -> None:
 
 
 def test_a_weak_signal_is_called_weak(trips: Path) -> None:
-    assert "would only be counted and spread evenly" in " ".join(lines(planned(trips, "--expect", "50")))
+    assert "would only be counted and spread evenly" in " ".join(lines(planned(trips, "--expect", "20")))
 
 
 def test_a_plan_for_no_number_of_trips_has_several(trips: Path) -> None:

@@ -89,7 +89,7 @@ def test_the_projection_is_the_closest(size: tuple[int, int], weight: float, see
 
 @pytest.mark.parametrize("seed", range(5))
 def test_without_a_total_the_closest_of_all_totals_is_found(seed: int) -> None:
-    """The distance is convex in the total, and least at the total that is found."""
+    """The distance is convex in the total, and smallest at the total that is found."""
     rng = np.random.default_rng(seed)
     exact = staircases(rng, 4, 5, 20)
     cells = CellTargets(*(part + rng.normal(0, 3, part.shape) for part in parts(exact)), 1.0, 0.5, 0.5)

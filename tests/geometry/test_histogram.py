@@ -187,7 +187,7 @@ def test_two_scales_are_joined_as_defined_and_monotone(shape: tuple[int, int], s
     rows, columns = shape
     rng = np.random.default_rng(rows * columns)
 
-    def monotone(times: float) -> SpatialHistogram:  # endpoints so many that nothing can fall
+    def monotone(times: float) -> SpatialHistogram:  # so many endpoints that no answer can shrink
         edges = rng.integers(0, 4, (rows, columns - 1)) / 4, rng.integers(0, 4, (rows - 1, columns)) / 4
         ends = rng.integers(2, 9, shape) + 0.0
         return SpatialHistogram.from_flux(grid_of(rows, columns), times * ends, times * edges[0], times * edges[1])

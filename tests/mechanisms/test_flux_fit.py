@@ -133,7 +133,7 @@ def part_of_the_way(noise: float, seed: int = 3) -> float:
 
 
 def test_the_more_noise_the_more_even() -> None:
-    """From 1 to little."""
+    """The share of the way that is kept falls from 1 to little."""
     ways = [np.mean([part_of_the_way(noise, seed) for seed in range(4)]) for noise in (0.01, 30.0, 100.0, 300.0, 1e3)]
     assert all(less > more for less, more in pairwise(ways))
     assert ways[0] > 0.99

@@ -38,7 +38,7 @@ def walks(*lattices: Lattice) -> list[WalkMeasurement]:
 
 
 def street() -> tuple[Parts, Parts]:
-    """Numbers on the coarsest lattice, and these with the detail of a street along one row, with noise."""
+    """Numbers on the coarsest lattice, and the same with the noisy detail of a street along one row."""
     numbers = known()
     a, v, h = COARSE.within(FINE).refine(*numbers)
     v[9], v[8], v[10:12] = v[8:12].sum(axis=0), 0, 0
@@ -58,7 +58,7 @@ def test_detail_keeps_what_is_known_and_shows_the_street() -> None:
 
 
 def test_passes_count_every_visit_of_small_rectangles() -> None:
-    """Nearly as well as the exact histogram, with so many more endpoints that they are consistent."""
+    """Answers are nearly as good as those of the exact histogram, with enough more endpoints to be consistent."""
     small = np.array([[x, y, x + 3, y + 3] for x in range(0, 29, 2) for y in range(0, 29, 2)])
     counts = KEPT.total(DistinctTrips(small))
     found, endpoints = fit_passes(walks(MIDDLE, FINE), SIZE.trips)

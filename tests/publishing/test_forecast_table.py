@@ -1,4 +1,4 @@
-"""The table of measured errors: interpolated by hand, and the one that is shipped against a fresh measurement."""
+"""The table of measured errors: interpolation checked by hand, and the shipped table against a fresh measurement."""
 
 from dataclasses import replace
 from fractions import Fraction

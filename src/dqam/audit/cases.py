@@ -217,7 +217,7 @@ CASES: dict[str, AuditCase] = {
         for name, mechanism in WHOLE_MECHANISMS.items()
     },
     "flux-weak": AuditCase(
-        "flux as it is used at a weak signal: shares of the trips in coarse cells",
+        "flux at a weak signal, where it measures the share of the trips in each coarse cell",
         _synthesizes(flux.Flux(side=3, least=0, crossed=1e9)),
         pairs=MECHANISM_PAIRS,
         runs=1_000,

@@ -35,7 +35,7 @@ def show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
         answers.print(budget)
         if made.evenly:
             answers.print(
-                "The trips would only be counted and spread evenly over the map, which does not show where they went.",
+                "The trips would only be counted and spread evenly over the map, so it would not show where they went.",
                 soft_wrap=True,
             )
         errors = Table(box=None, padding=(0, 2, 0, 0))
@@ -51,12 +51,12 @@ def show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
                 error_in_words(row.error, row.low, row.high),
             )
         answers.print(errors)
-    several = "Shown are the median and the range over several data sets, real and generated"
+    several = "The table shows the median and the range over several data sets, real and generated"
     single = "These errors are for trips through a made-up city"
     answers.print(
-        "\nThe error is the mean distance from the true count, in percent of the average answer. "
-        f"{several if len(forecasts[0].data_sets) > 1 else single}; yours may differ. Nothing was spent, and no trips "
-        "were read.",
+        "\nThe error is the mean absolute difference from the true count, in percent of the average answer. "
+        f"{several if len(forecasts[0].data_sets) > 1 else single}; your errors may differ. Nothing was spent, and no "
+        "trips were read.",
         soft_wrap=True,
     )
 

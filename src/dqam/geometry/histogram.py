@@ -139,15 +139,16 @@ class SpatialHistogram:
 class TwoScaleHistogram(SpatialHistogram):
     """A histogram for small rectangles, joined with another one for large rectangles so that answers stay monotone.
 
-    No histogram is right at all scales: where trips return, small rectangles have to count every pass, and large ones
-    must not. A rectangle of at most `side` x `side` cells is answered with the faces and edges here. A larger one is
-    answered with the smaller of this answer and that of `large` plus `offset`, or with the largest answer of a small
-    rectangle inside it if that is larger still. No answer exceeds `most`, the answer of `large` for the whole grid plus
-    `offset`.
+    No single histogram is right at all scales: where trips return, small rectangles have to count every pass, and large
+    ones must not. A rectangle of at most `side` x `side` cells is small, and the faces and edges of this histogram
+    answer it. For a larger one, the answer is the smaller of two numbers: the answer of this histogram, and the answer
+    of `large` plus `offset`. If a small rectangle inside it has a larger answer, the largest such answer is used. No
+    answer exceeds `most`, the answer of `large` for the whole grid plus `offset`.
 
-    If both histograms are monotone, so are these answers. Among small rectangles, and for the smaller of the two
-    numbers, this is clear (adding a constant rounds monotonically); a larger rectangle holds more small ones; and a
-    large rectangle is never answered with less than a small one inside it.
+    If both histograms are monotone, so are these answers. This is clear among small rectangles, and for the smaller of
+    the two numbers (rounding is monotone when a constant is added). A rectangle that grows contains more small ones, so
+    the largest of their answers never shrinks. The answer for a large rectangle is never less than that for a small one
+    inside it.
     """
 
     large: SpatialHistogram
@@ -187,8 +188,8 @@ class TwoScaleHistogram(SpatialHistogram):
     def _largest_inside(self, rectangles: Integers) -> Numbers:
         """The largest answer of a small rectangle inside each of `rectangles`.
 
-        Answers are monotone, so only those of the largest size that fits need to be compared. Along the side on which
-        there are more places for it, they are compared through tables of running maxima.
+        Answers are monotone, so only small rectangles of the largest size that fits need to be compared. Those of
+        `side` x `side` cells are looked up in tables of maxima along rows; the others are answered one by one.
         """
         west, south, east, north = rectangles.T
         wide, high = np.minimum(east - west, self.side), np.minimum(north - south, self.side)

@@ -63,8 +63,8 @@ class SizeBand:
     heights: tuple[int, int]
 
     def draw(self, grid: Grid, count: int, rng: np.random.Generator) -> Integers:
-        """Draw `count` rectangles, int64[count, 4]: from all rectangles of the grid uniformly, or from a band with
-        sides and place uniform."""
+        """Draw `count` rectangles, int64[count, 4]: uniformly from all rectangles of the grid or, in a band of sizes,
+        with uniform side lengths and then a uniform position."""
         if self.name == ALL:
             return random_rectangles(grid, count, rng)
         width, height = (rng.integers(low, high + 1, count) for low, high in (self.widths, self.heights))

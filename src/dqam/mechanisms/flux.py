@@ -2,8 +2,8 @@
 
 1. Flux measures the number of trips and the average answer. They give the signal s = trips * epsilon, which determines
    all choices below.
-   If it is weak, flux measures only the share of the trips in each cell of one coarse lattice, in which a trip counts
-   1, and derives crossings from these shares. Steps 4 and 6 follow.
+   If the signal is weak, flux measures only the share of the trips in each cell of one coarse lattice, to which each
+   trip contributes 1 in total, and derives crossings from these shares. It then continues with steps 4 and 6.
 2. It chooses nested lattices: the lines of each are also lines of the next finer one. The coarsest has so many cells
    that the errors due to noise and to coarseness are about equal. If the signal is strong, finer ones add detail.
 3. It measures the shadows of all trips (`dqam.statistics.shadows`) on the coarsest lattice, each capped. A shadow
@@ -14,7 +14,7 @@
    it takes the one closest to the measurement, both in its numbers (which have noise) and in its answers (in which real
    trips are not consistent).
 5. It measures the walks of all trips on each finer lattice. Fits add their detail to the numbers known so far, once for
-   large rectangles, which count a trip that returns once, and once for small ones, which count every pass.
+   large rectangles, which count a returning trip only once, and once for small ones, which count every pass.
 6. It refines the lattices to the grid, which preserves consistency, repairs rounding errors, and joins both histograms
    so that answers still never shrink when a rectangle grows.
 """
@@ -67,15 +67,16 @@ CAP = Fraction(1, 25)  # part of the share of the coarsest lattice that pays for
 MIDDLE = Fraction(2, 5)  # part of the share of all detail for a lattice between the coarsest and the finest
 MOST_FINE = 256  # cells along a side of the finest lattice: the time of its fit grows with the square
 STEEP = 4.5  # ratio of the finest to the coarsest side from which a lattice between them pays off
-WHOLE_WALKS = 1.3  # the same as WALKS where nearly all walks are to be left as they are
+WHOLE_WALKS = 1.3  # replaces WALKS where nearly all walks are to remain unchanged
 WALKS = 0.55  # size of the largest walk that is not scaled down, relative to the largest such shadow
 RANDOM_SIDE = 0.16  # median of the shorter sides of random rectangles, relative to the side of the grid
 ASKED = 2_000  # number of queries whose answers the fit tries to preserve
 
 
 def size_share(signal: float) -> Fraction:
-    """The share of the budget for the number of trips and the average answer: more if the signal is weaker, and if only
-    shares are measured beside them.
+    """The share of the budget for the number of trips and the average answer.
+
+    It is larger if the signal is weaker, and if nothing but shares is measured besides.
 
     >>> [float(size_share(signal)) for signal in (50, 100, 200, 500, 1_000, 10_000, 1e6)]
     [0.75, 0.68, 0.58, 0.47, 0.24, 0.11, 0.05]
@@ -146,7 +147,7 @@ class Flux:
     known     signal from which the cap is measured, not guessed
     rich      signal below which the fit is drawn towards an even spread
     detailed  signal from which finer lattices than the coarsest are measured
-    strong    signal from which small rectangles have a histogram of their own
+    strong    signal from which the histogram for small rectangles is fitted to walks alone
     """
 
     name: ClassVar[str] = "flux"
@@ -258,9 +259,9 @@ def walk_caps(cap: int, coarse: Lattice, finer: list[Lattice], strong: bool) -> 
     """The caps on walks on finer lattices: about half as long as the longest shadow that is not reduced.
 
     At least half of the trips are then scaled down. The lower noise is worth more than what this loses, because only
-    where trips pass matters here. If the signal is strong, the first of them shows how often small rectangles are
-    passed, and its cap leaves nearly all walks as they are. Caps are rounded to powers of the square root of 2, so that
-    engines need sums for only a few.
+    where trips pass matters here. If the signal is strong, the first finer lattice shows how often trips pass small
+    rectangles, so its cap leaves nearly all walks unchanged. Caps are rounded to powers of the square root of 2, so
+    that engines need sums for only a few.
 
     >>> grid = Grid((0, 0, 1, 1), 256, 256)
     >>> [walk_caps(cap, Lattice.even(grid, 32), [Lattice.even(grid, 256)], False) for cap in (10, 26, 49)]

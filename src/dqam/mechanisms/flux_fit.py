@@ -1,6 +1,6 @@
 """How flux turns a noisy measurement on the coarsest lattice into consistent numbers.
 
-The fit considers both its numbers and its answers (`LatticeMeasurement`). If the signal is too weak for shadows, only
+The fit considers both the numbers and the answers (`LatticeMeasurement`). If the signal is too weak for shadows, only
 shares of the trips are measured (`ShareMeasurement`). `dqam.mechanisms.flux_scales` adds the detail of finer lattices.
 """
 
@@ -63,8 +63,8 @@ class LatticeMeasurement:
         """The fit, drawn towards an even spread if the distance between them may be noise; and the share that is kept.
 
         Let D be the distance from the fit to the even spread, and N the mean distance to it of fits to the even spread
-        with fresh noise. The share 1 - N/D of the way from the even spread to the fit is kept, or nothing if this is
-        negative, as James and Stein do. Everything between the two is consistent.
+        with fresh noise. As in James-Stein shrinkage, the share 1 - N/D of the way from the even spread to the fit is
+        kept, or nothing if this is negative. Everything between the two is consistent.
         """
         even = self.even(measured, size)
         rng = np.random.default_rng(0)  # any seed will do: this noise hides nothing
@@ -81,9 +81,9 @@ class LatticeMeasurement:
 
 @dataclass(frozen=True, eq=False)
 class ShareMeasurement(LatticeMeasurement):
-    """How trips were measured if only the share of each coarse cell was, in which every trip counts 1.
+    """How trips were measured if only the share of the trips in each coarse cell was measured.
 
-    This has less noise than shadows, whose size is several times 1.
+    Each trip contributes 1 in total. A shadow has several times that size, so shares have less noise.
     """
 
     def again(self, truth: Parts, size: SizeEstimate, rng: np.random.Generator) -> tuple[Parts, Parts]:
@@ -98,10 +98,11 @@ class ShareMeasurement(LatticeMeasurement):
 
 
 def from_shares(lattice: Lattice, shares: Floats, size: SizeEstimate) -> Parts:
-    """Numbers of trips with these noisy shares: rows x columns of coarse cells.
+    """Endpoints and crossings on the lattice, from noisy shares of the trips (rows x columns of coarse cells).
 
-    Endpoints are the nearest shares that are not negative and add up to the trips. Crossings of a line are proportional
-    to the mean density beside it, with one factor for all that makes the mean answer to the query set correct.
+    Endpoints are the nearest numbers to the shares that are not negative and add up to the number of trips. Crossings
+    of a line are proportional to the mean density on its two sides, with one factor for all crossings that makes the
+    mean answer to the query set correct.
     """
     falling = np.sort(shares, axis=None)[::-1]
     excess = (falling.cumsum() - size.trips) / np.arange(1, falling.size + 1)

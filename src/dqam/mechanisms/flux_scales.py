@@ -1,9 +1,9 @@
-"""How flux adds the walks measured on finer lattices, and joins a histogram for small rectangles with one for large.
+"""How flux adds the walks measured on finer lattices, and joins two histograms, for small and for large rectangles.
 
 A finer lattice adds detail within the cells of the previous one, whose numbers are kept (`add_detail`). Where trips
-return to a rectangle, the result counts them once, as large rectangles must. Small rectangles are passed once at a
-time and must count every pass, so they get numbers of their own: the same detail on top of more crossings or, if the
-signal is strong, a fit to the walks alone (`fit_passes`). `TwoScaleHistogram` joins the two.
+return to a rectangle, the result counts them once, as large rectangles must. Small rectangles must count every pass,
+so they get numbers of their own: the same detail added to more crossings or, if the signal is strong, a fit to the
+walks alone (`fit_passes`). `TwoScaleHistogram` joins the two.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ PINNED = 100.0  # factor on the weight of the previous lattice's numbers in the 
 STEPS, NEAR = 2_000, 1e-2  # step limit and tolerance of the fit on a finer lattice
 SMALL_SIDE = 1 / 16  # side up to which a rectangle is small, relative to the side of the grid
 CROSSINGS = 1.13  # crossings of walks on the coarsest lattice, relative to those of their shadows
-SMALL, SMALL_SIDES = 6_000, ((2, 4), (5, 8), (9, 16), (17, 32))  # rectangles fitted to, and their sides in cells
-TRUST = 0.5  # weight of their answers, relative to the numbers
+SMALL, SMALL_SIDES = 6_000, ((2, 4), (5, 8), (9, 16), (17, 32))  # rectangles in the fit per range of sides, in cells
+TRUST = 0.5  # weight of the answers for these rectangles, relative to the numbers
 OFFSET = 0.0075  # share of the trips that is added to the answers for large rectangles, if the signal is strong
 
 
@@ -50,7 +50,7 @@ def with_detail(
     size: SizeEstimate,
     strong: bool,
 ) -> TwoScaleHistogram:
-    """The histogram for all scales, from the numbers known on the coarsest lattice, their noise, and finer walks."""
+    """The joint histogram, from the numbers known on the coarsest lattice, their noise, and walks on finer lattices."""
     lattice = walks[-1].lattice
 
     def for_large() -> Parts:
@@ -115,8 +115,8 @@ def fit_passes(walks: list[WalkMeasurement], trips: float) -> tuple[Parts, float
     """Numbers on the finest lattice that count every pass of a trip, and the sum of their endpoints.
 
     The target is what was measured on the first lattice, refined, plus the detail of the next. Trips that return are
-    not consistent, so the fit is judged by its answers to small rectangles as well as by its numbers, and it may have
-    more endpoints than there are trips: a trip that returns then counts as several.
+    not consistent. The fit therefore minimises the distance of its answers for small rectangles as well as that of its
+    numbers. It may also have more endpoints than there are trips: a trip that returns then counts as several.
     """
     lattice, target = walks[0].lattice, walks[0].parts
     ends = float(target[0].sum())
@@ -159,12 +159,12 @@ def _lowered(
     queries: Integers,
     size: SizeEstimate,
 ) -> tuple[SpatialHistogram, float]:
-    """A histogram for large rectangles that is too low by a constant, and that constant.
+    """A histogram for large rectangles that is too low by a fixed number of trips, and that number.
 
-    It is the mean of the numbers with detail and of those of the coarsest lattice: detail counts trips that return more
-    than once along long borders. Numbers that are right for large rectangles count too few trips in smaller ones;
-    lowered numbers with a constant added to each answer count more of them. Edges are scaled so that the mean answer to
-    the query set is correct.
+    It is the mean of the numbers with detail and those of the coarsest lattice, because along long borders the detail
+    counts returning trips again. Numbers that are right for large rectangles count too few trips in smaller ones. If
+    the numbers are lowered and a constant is added to each answer instead, more of these trips are counted. Edges are
+    scaled so that the mean answer to the query set is correct.
     """
     offset = OFFSET * size.trips
     a, v, h = ((1 - OFFSET) * (one + other) / 2 for one, other in zip(detailed, smooth, strict=True))

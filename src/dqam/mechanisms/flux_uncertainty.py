@@ -8,8 +8,10 @@ of the *model* is one number for a release, the root of the sum of the squares o
               what was lost when the trips were reduced to the lattice
   returns     a share of the trips, because trips return to rectangles in ways that no histogram can represent
   misfit      how far the fit moved the measured answers to make them consistent, beyond what noise explains
-  shrinkage   how far the fit was then drawn towards an even spread, if the signal was weak; how far each answer was
-              drawn counts as well, because an answer that was drawn far may be off by as much
+  shrinkage   how far the fit was then drawn towards an even spread, if the signal was weak
+
+If the signal was weak, the uncertainty of each answer also includes how far this answer was drawn towards an even
+spread, because it may be off by as much.
 
 All of this is computed on the coarsest lattice. Finer lattices reduce the error due to its coarseness by more than
 their own noise adds, so the coarseness term covers that noise too. `Uncertainty` adds a term for what even the finest
@@ -32,7 +34,7 @@ from dqam.values.uncertainty import Uncertainty
 RESAMPLES = 8
 COARSENESS, RETURNS, MISFIT, SHRINKAGE = 0.5, 0.011, 1.3, 0.65
 DERIVED = 0.015  # takes the place of RETURNS if crossings were derived from shares
-UNEVEN = 0.5  # side of the part of a cell that counts as even, if there is no finer lattice and the signal is weak
+UNEVEN = 0.5  # side of the squares within which trips count as even, in coarse cells, if the signal is weak
 UNSEEN = 0.35  # model error as a share of the trips, if nothing but the number of trips was measured
 
 
@@ -79,7 +81,7 @@ def resample(estimate: FluxEstimate, seed: int = 0) -> Uncertainty:
         moved.append(estimate.keep * (flat(fitted) - flat(kept)))
     misfit = max(0.0, estimate.misfit - float(np.mean(moved_fits)))
     finest = estimate.finest
-    if estimate.drawn is not None:  # one more displacement, whose mean square counts in full
+    if estimate.drawn is not None:  # one more displacement, scaled so that its square counts in full in the mean
         times = RESAMPLES + 1
         moved = [*(np.sqrt(times / RESAMPLES) * each for each in moved), np.sqrt(times) * estimate.drawn]
         finest = finest or max(1.0, UNEVEN * max(histogram.grid.shape) / max(measurement.lattice.shape))

@@ -1,9 +1,9 @@
 """Forecast the division of the budget and the errors of a publication before anything is spent, without reading trips.
 
-For flux, tuned for random rectangles, errors come from a table that was measured on several data sets. Any other
-mechanism is run on trips in the made-up city, on a grid with the same number of cells. Relative to the average answer,
-errors depend on the signal, trips * epsilon for one trip of a unit, so there a small data set with a large epsilon can
-stand in for a large one.
+For flux with its default parameters and queries, errors come from a table that was measured on several data sets. Any
+other plan is tried on trips in the made-up city, on a grid with the same number of cells. Relative to the average
+answer, errors depend on the signal (trips * epsilon / max_trips), so a small data set with a large epsilon can stand in
+for a large one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ExpectedError:
 
     answer     average answer, in trips
     error      mean absolute error, relative to the average answer
-    low, high  range of `error` over the data sets of the table; None if it comes from a single one
+    low, high  range of `error` over the data sets of the table; None if there is only one data set
     """
 
     band: SizeBand
@@ -51,10 +51,10 @@ class ExpectedError:
 class Forecast:
     """What to expect for `trips` trips.
 
-    signal     trips * epsilon for one trip of a unit
+    signal     trips * epsilon / max_trips
     evenly     whether the signal is so weak that the trips would only be counted, and spread evenly over the map
     questions  what would be asked
-    errors     by band of sizes
+    errors     the expected error of each band of sizes
     data_sets  labels of the data sets that the errors were measured on
     """
 
@@ -67,7 +67,7 @@ class Forecast:
 
 
 def forecast(plan: Plan, trips: int, seed: int = 0) -> Forecast:
-    """Forecast the result of `plan` for a data set of about `trips` trips; the seed is for a simulation."""
+    """Forecast the result of `plan` for a data set of about `trips` trips; only simulations use the seed."""
     if plan.mechanism == Flux() and np.array_equal(plan.queries, default_queries(plan.grid)):
         return _looked_up(plan, trips)
     return _simulated(plan, trips, seed)

@@ -1,7 +1,7 @@
 """The measured errors of flux by signal and size of the rectangle, which `forecast.json` holds.
 
 Relative to the average answer, the errors of flux depend mostly on the signal and on the size of the rectangles, so a
-table measured on several data sets tells what to expect of another. `python -m benchmarks.forecast_table` writes the
+table measured on several data sets shows what to expect for another. `python -m benchmarks.forecast_table` writes the
 file.
 """
 
@@ -53,7 +53,7 @@ class MeasuredError:
 class MeasuredDataSet:
     """The results for one data set.
 
-    label    for readers
+    label    its name, for readers
     trips    the numbers of trips that were used
     answers  by band, the average answer as a share of the trips
     errors   by band, the relative error at each signal of the table; None where the data set has too few trips
@@ -81,7 +81,7 @@ class ForecastTable:
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> ForecastTable:
-        """Read what `to_json` gave."""
+        """Read what `to_json` returned."""
         return cls(
             facts["version"],
             facts["mechanism"],
@@ -123,8 +123,8 @@ class ForecastTable:
         return MeasuredError(float(np.median(answers)), float(np.median(errors)), min(errors), max(errors))
 
     def budget(self, signal: float) -> tuple[PlannedQuestion, ...]:
-        """How the budget is divided at a signal: interpolated between the neighbours in the table, or that of the
-        nearer one if they ask different questions."""
+        """The division of the budget at a signal, interpolated between the neighbouring signals of the table; if these
+        have different questions, the division at the nearer one."""
         logs = np.log(self.signals)
         place = float(np.interp(np.log(signal), logs, np.arange(len(logs))))
         before, after = self.budgets[int(np.floor(place))], self.budgets[int(np.ceil(place))]
@@ -138,7 +138,7 @@ class ForecastTable:
 
 
 def _interpolate(signals: tuple[float, ...], errors: tuple[float | None, ...], signal: float) -> float | None:
-    """The error at a signal, by powers of the signal; None beyond the signals for which there is one."""
+    """The error at a signal, interpolated in logarithms; None outside the range of signals that were measured."""
     known = [(at, error) for at, error in zip(signals, errors, strict=True) if error is not None]
     x, y = (np.array(values) for values in zip(*known, strict=True))
     if not x[0] <= signal <= x[-1]:

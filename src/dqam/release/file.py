@@ -84,7 +84,7 @@ def to_dataset(release: PublishedMap) -> xarray.Dataset:
         "history": f"{provenance.created} dqam {provenance.versions.get('dqam', '')}, mechanism {provenance.mechanism}",
         "source": "trajectories, aggregated",
         "comment": "The number of trips through a small rectangle is the sum of its cells minus the edges between "
-        "them. Large rectangles can need further numbers in this file; dqam.open answers both.",
+        "them. Large rectangles can need further numbers in this file; dqam.open computes both.",
         "date_created": provenance.created,
         "id": provenance.id,
         "dqam": json.dumps(_facts(release), sort_keys=True),
@@ -104,7 +104,7 @@ def _axis(name: str, degrees: bool) -> dict[str, str]:
 
 
 def _facts(release: PublishedMap) -> dict[str, Any]:
-    """Provenance, grid and the plain numbers of the uncertainty and of the two scales."""
+    """Provenance, grid, and the scalars of the uncertainty and of the two scales, as plain values."""
     provenance, grid, uncertainty = release.provenance, release.grid, release.uncertainty
     facts = {name: getattr(provenance, name) for name in Provenance.__dataclass_fields__}
     return {
@@ -123,7 +123,7 @@ def _facts(release: PublishedMap) -> dict[str, Any]:
 
 
 def _scales(histogram: SpatialHistogram) -> dict[str, float] | None:
-    """Up to which side a rectangle is small, and what is added to the answers for large ones; None if all are alike."""
+    """The largest side of a small rectangle, and what is added to answers for large ones; None with one histogram."""
     if not isinstance(histogram, TwoScaleHistogram):
         return None
     return {"side": histogram.side, "offset": histogram.offset}

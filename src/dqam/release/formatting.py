@@ -109,7 +109,7 @@ def ground(grid: Grid) -> tuple[float, float] | None:
 
 
 def sides_in_cells(band: SizeBand) -> str:
-    """The sides of the rectangles of a band, in cells; one range if width and height have the same.
+    """The sides of the rectangles of a band, in cells; one range if it is the same for width and height.
 
     >>> sides_in_cells(SizeBand("2-4", (2, 4), (2, 4))), sides_in_cells(SizeBand("2-4", (1, 1), (1, 2)))
     ('2 to 4', '1 wide, 1 to 2 high')
@@ -122,7 +122,7 @@ def sides_in_cells(band: SizeBand) -> str:
 
 def sides_on_ground(band: SizeBand, grid: Grid) -> str:
     """The sides of the rectangles of a band, in metres or kilometres; one range if cells are about square, and an empty
-    text where metres are unknown."""
+    string if the size of cells in metres is unknown."""
     if ground(grid) is None:
         return ""
     if band.name == ALL:
@@ -136,14 +136,14 @@ def sides_on_ground(band: SizeBand, grid: Grid) -> str:
 
 
 def _range(ends: list[str]) -> str:
-    """The two ends of a range in words, with their unit once if they have the same."""
+    """The two ends of a range in words, with the unit only once if they share it."""
     low, high = ends
     number, _, unit = low.partition(" ")
     return low if low == high else f"{number if unit and high.endswith(f' {unit}') else low} to {high}"
 
 
 def error_in_words(error: float, low: float | None = None, high: float | None = None) -> str:
-    r"""A relative error in percent, with its range unless both ends are rounded to the error itself.
+    r"""A relative error in percent, with its range unless both ends round to the same text as the error.
 
     >>> error_in_words(0.234, 0.18, 0.312), error_in_words(0.0213, 0.0208, 0.0214), error_in_words(0.927)
     ('23\xa0% (18 to 31\xa0%)', '2.1\xa0%', '93\xa0%')

@@ -139,7 +139,7 @@ def _restored(facts: dict[str, Any], file: h5py.File) -> Release:
 
 
 def _histogram(scales: dict[str, float] | None, grid: Grid, file: h5py.File) -> SpatialHistogram:
-    """The histogram, or both of them if small and large rectangles have different ones."""
+    """The histogram, or two joined ones if small and large rectangles have different histograms."""
     rows, columns = grid.shape
     shapes = (rows, columns), (rows, columns - 1), (rows - 1, columns)
 
@@ -151,7 +151,7 @@ def _histogram(scales: dict[str, float] | None, grid: Grid, file: h5py.File) -> 
         return small
     side, offset = scales["side"], float(scales["offset"])
     if type(side) is not int or not 1 <= side <= MAX_SIDE or not 0 <= offset < LARGEST:
-        raise InputError(f"its scales, {side} and {offset}, are out of range.")
+        raise InputError(f"the side {side} and the offset {offset} of its two scales are out of range.")
     return TwoScaleHistogram.of_two(small, of(PACKED[3:]), offset, side)
 
 

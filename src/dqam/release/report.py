@@ -128,7 +128,7 @@ def _year(provenance: Provenance) -> str:
 
 
 def _accuracy(release: PublishedMap) -> tuple[list[list[str]], list[Bar]]:
-    """The table of answers and expected errors by the size of rectangles, and its bars."""
+    """The table of average answers and expected errors by size of the rectangle, and its bars."""
     grid, rng = release.grid, np.random.default_rng(0)
     rows, ratios = [], {}
     for band in size_bands(grid):

@@ -18,7 +18,7 @@ from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
 
 WITHIN = 0.8  # how far the answer to a rectangle within one cell of the finest lattice may be off, relative to itself
-QUANTILES = 64  # of the normal distribution, over which errors are averaged
+QUANTILES = 64  # number of quantiles of the normal distribution over which errors are averaged
 LOW, HIGH = 0.08, 0.03  # within these fractions of 0 and of all trips, the model's error is reduced
 
 
@@ -88,8 +88,10 @@ class Uncertainty:
         return np.clip(answers - off, 0, most), np.clip(answers + off, 0, most)
 
     def mean_errors(self, rectangles: Integers) -> Floats:
-        """The expected distance of each answer from the true count, which is never below 0 or above the number of
-        trips: intervals of all confidences, averaged."""
+        """The expected absolute error of each answer, averaged over quantiles of the normal distribution.
+
+        The true count is taken to be at least 0 and at most the number of trips.
+        """
         answers, deviations = self.histogram.answers(rectangles), self.deviations(rectangles)
         errors, total = np.zeros(len(answers)), self.histogram.total
         for k in range(QUANTILES):
