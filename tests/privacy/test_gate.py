@@ -32,6 +32,7 @@ ALLOWED: dict[str, set[str] | None] = {
     "dqam.privacy.budget": None,
     "dqam.runtime.threads": {"ahead"},
     "dqam.privacy.curator": {"Curator"},
+    "dqam.privacy.noise": {"WIDEST"},
     "dqam.statistics": QUESTIONS,
     "dqam.statistics.buckets": {"MOST_CELLS"},
 }
