@@ -126,7 +126,7 @@ def test_a_large_epsilon_is_remarked_upon(trips: Path, tmp_path: Path, ledger: P
 
 
 def test_few_trips_are_said_to_be_spread_evenly(trips: Path, tmp_path: Path, ledger: Path) -> None:
-    done = publish(trips, tmp_path / "map.nc", ledger, "--sure", epsilon="0.1")
+    done = publish(trips, tmp_path / "map.nc", ledger, "--sure", epsilon="0.01")
     assert "spread evenly" in done.stdout
     assert "spread evenly" in run("query", tmp_path / "map.nc", *MIDDLE).stdout
     run("report", tmp_path / "map.nc")
