@@ -1,4 +1,4 @@
-"""The privacy guarantee of a release: the unit it protects, epsilon, and the questions that epsilon was spent on.
+"""The privacy guarantee of a release: the unit it protects, epsilon and delta, and the questions they were spent on.
 
 These are plain values that anyone may read; nothing in this module handles trips.
 """
@@ -13,6 +13,7 @@ from fractions import Fraction
 from numbers import Integral
 
 from dqam.errors import InputError
+from dqam.values.conversion import LARGEST_DELTA, SMALLEST_DELTA, rho_of
 
 Number = int | float | str | Fraction
 
@@ -61,6 +62,37 @@ class Unit:
     def person(cls, max_trips: int) -> Unit:
         """One person, of whose trips at most `max_trips` are kept, chosen at random."""
         return cls("person", max_trips)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Epsilon, and a delta that is 0 for pure differential privacy.
+
+    Without a delta, no output is more than exp(epsilon) times as likely with a unit as without it. With a delta, this
+    may fail with probability delta, and budgets are accounted in rho (see `dqam.values.conversion`).
+
+    >>> Promise.of(1), Promise.of(1, 1e-8).rho == rho_of(Fraction(1), Fraction(1, 10**8))
+    (Promise(epsilon=Fraction(1, 1), delta=Fraction(0, 1)), True)
+    """
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+    @classmethod
+    def of(cls, epsilon: Number, delta: Number | None = None) -> Promise:
+        """The promise as exact fractions; an `InputError` if it is none."""
+        made = cls(parse_epsilon(epsilon), parse_delta(delta))
+        if made.delta:
+            rho_of(made.epsilon, made.delta)  # raises if epsilon is out of range
+        return made
+
+    @property
+    def rho(self) -> Fraction | None:
+        """The budget in rho; None without a delta, where the budget is epsilon itself."""
+        return rho_of(self.epsilon, self.delta) if self.delta else None
+
+    def __str__(self) -> str:
+        return f"epsilon = {spell(self.epsilon)}" + (f", delta = {spell_delta(self.delta)}" if self.delta else "")
 
 
 @dataclass(frozen=True)
@@ -117,3 +149,31 @@ def spell(epsilon: Fraction) -> str:
     if Fraction(text) == epsilon:
         return text
     return str(epsilon) if epsilon.denominator < 10**30 else f"about {float(epsilon):.6g}"
+
+
+def parse_delta(value: Number | None) -> Fraction:
+    """Return a delta as an exact fraction, 0 for None or 0; raise an `InputError` if it is out of range.
+
+    >>> parse_delta(1e-8), parse_delta(None)
+    (Fraction(1, 100000000), Fraction(0, 1))
+    """
+    wrong = f"Delta must be a small probability, such as 1e-8, from 1e-30 to 0.01, or left out; got {value!r}."
+    if value is None or (isinstance(value, int | float | Fraction) and not isinstance(value, bool) and value == 0):
+        return Fraction(0)
+    try:
+        delta = parse_epsilon(value)
+    except InputError:
+        raise InputError(wrong) from None
+    if not SMALLEST_DELTA <= delta <= LARGEST_DELTA:
+        raise InputError(wrong)
+    return delta
+
+
+def spell_delta(delta: Fraction) -> str:
+    """Return a delta as a user would write it.
+
+    >>> spell_delta(Fraction(1, 10**8)), spell_delta(Fraction(25, 10**8))
+    ('1e-8', '2.5e-7')
+    """
+    digits, _, power = f"{float(delta):.12e}".partition("e")
+    return f"{digits.rstrip('0').rstrip('.')}e{int(power)}"
