@@ -71,7 +71,7 @@ def error(kept: Aggregates, epsilon: str, answer: Answer, runs: int = 4) -> floa
     for seed in range(runs):
         curator = Curator(kept, Budget(epsilon), SeededNoise(seed))
         errors.append(np.abs(sums(answer(curator, curator.budget)) - truth).mean())
-        assert curator.spent == curator.budget.epsilon
+        assert curator.spent == curator.budget.amount
     return float(np.mean(errors))
 
 
@@ -230,7 +230,7 @@ def test_trips_on_a_grid() -> None:
         for seed in range(3):
             curator = Curator(kept, Budget(epsilon), SeededNoise(seed))
             histogram = mechanism.synthesize(curator, queries, curator.budget).histogram
-            assert curator.spent == curator.budget.epsilon
+            assert curator.spent == curator.budget.amount
             assert isinstance(mechanism, Laplace) or histogram.faces.min() >= 0
             errors.append(np.abs(histogram.answers(fresh) - truth).mean())
         return float(np.mean(errors))
@@ -246,7 +246,7 @@ def test_little_data_are_spread_evenly() -> None:
     curator = Curator(kept, Budget("0.1"), SeededNoise(0))
     faces = Dawa().synthesize(curator, queries, curator.budget).histogram.faces
     assert faces.min() == pytest.approx(faces.max())
-    assert curator.spent == curator.budget.epsilon
+    assert curator.spent == curator.budget.amount
     assert not any(entry.kind == "partition" for entry in curator.paid)
 
 

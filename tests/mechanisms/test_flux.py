@@ -118,7 +118,7 @@ def test_all_answers_grow_with_the_rectangle(kept: Aggregates, epsilon: str) -> 
         histogram, curator = run(mechanism, kept, QUERIES, epsilon, seed)
         assert histogram.is_monotone()
         check_by_definition(histogram)
-        assert curator.spent == curator.budget.epsilon == Fraction(epsilon)
+        assert curator.spent == curator.budget.amount == Fraction(epsilon)
 
 
 SHAPES = [(1, 1), (1, 2), (1, 13), (13, 1), (2, 2), (5, 16), (16, 3), (11, 7)]

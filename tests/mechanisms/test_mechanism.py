@@ -34,7 +34,7 @@ def check(histogram: SpatialHistogram, curator: Curator) -> None:
     assert histogram.grid == curator.grid
     assert np.isfinite(parts(histogram)).all()
     assert np.isfinite(histogram.total)
-    assert curator.spent == sum(entry.epsilon for entry in curator.paid) == curator.budget.epsilon
+    assert curator.spent == sum(entry.epsilon for entry in curator.paid) == curator.budget.amount
     assert curator.paid
     assert all(entry.epsilon > 0 for entry in curator.paid)
 

@@ -108,7 +108,7 @@ def test_crossings_are_those_of_the_data_or_a_guess() -> None:
     for epsilon, wanted, width in ((10**6, truth, 0.001), ("0.0001", 16, 0.01)):
         curator = Curator(kept, Budget(epsilon), SeededNoise(0))
         assert measure_crossings(curator, curator.budget, 1000.0) == pytest.approx(wanted, rel=width)
-        assert curator.spent == curator.budget.epsilon / 20
+        assert curator.spent == curator.budget.amount / 20
     curator = Curator(strolls(1000, grid, wide=0), Budget(1), SeededNoise(0))
     assert 0 <= measure_crossings(curator, curator.budget, 1000.0) < 2
     one, two = (

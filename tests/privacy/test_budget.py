@@ -24,7 +24,7 @@ def test_overspending_by_one_part_in_a_trillion_is_refused() -> None:
 def test_a_split_budget_is_empty() -> None:
     whole = Budget(1)
     parts = whole.split(a=1, b=2)
-    assert [part.epsilon for part in parts] == [Fraction(1, 3), Fraction(2, 3)]
+    assert [part.amount for part in parts] == [Fraction(1, 3), Fraction(2, 3)]
     with pytest.raises(BudgetError):
         whole.spend("0.001")
     with pytest.raises(InputError):

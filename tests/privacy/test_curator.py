@@ -150,7 +150,7 @@ def test_a_budget_can_not_be_copied_or_changed() -> None:
         with pytest.raises(TypeError, match="cannot be copied"):
             copying(budget)
     with pytest.raises(AttributeError):
-        budget.epsilon = Fraction(99)  # type: ignore[misc]
+        budget.amount = Fraction(99)  # type: ignore[misc]
 
 
 def test_a_question_that_breaks_is_charged_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,7 @@ def test_refusals_tell_nothing_of_the_data() -> None:
             with pytest.raises(InputError) as caught:
                 getattr(curator, question)(thing[question], curator.budget)
             said.add(str(caught.value))
-            assert curator.budget.left == curator.budget.epsilon
+            assert curator.budget.left == curator.budget.amount
         assert len(said) == 1
 
 

@@ -104,7 +104,7 @@ def test_the_shipped_table_says_what_flux_does(epsilon: str) -> None:
         expected = table.error(band, signal)
         assert 1 / 1.5 < np.mean(found) / expected.error < 1.5, band
         assert 0.85 * expected.low < np.mean(found) < 1.15 * expected.high, band
-    asked = [(paid.kind, paid.name, float(paid.epsilon / curator.budget.epsilon)) for paid in curator.paid]
+    asked = [(paid.kind, paid.name, float(paid.epsilon / curator.budget.amount)) for paid in curator.paid]
     planned = [(asked.kind, asked.name, asked.share) for asked in table.budget(signal)]
     assert [row[:2] for row in asked] == [row[:2] for row in planned]
     assert [row[2] for row in asked] == pytest.approx([row[2] for row in planned], abs=0.03)

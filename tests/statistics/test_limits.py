@@ -122,7 +122,7 @@ def test_the_caps_and_numbers_that_mechanisms_need_are_allowed() -> None:
     ("make", "says"),
     [
         (lambda: Crossings(WHOLE, MOST_CAP + 1), "crossings must be 1 to 32,768; got 32,769"),
-        (lambda: ShadowSums(LATTICE, MOST_CAP + 1), "shadow must be 1 to 32,768; got 32,769"),
+        (lambda: ShadowSums(LATTICE, MOST_CAP + 1), "size must be 1 to 32,768; got 32,769"),
         (lambda: LengthQuantile(np.array([1, MOST_CAP + 1]), Fraction(1, 2)), "at most 32,768"),
         (lambda: ShadowQuantile(np.array([1, MOST_CAP + 1]), Fraction(1, 2), LATTICE), "at most 32,768"),
         (lambda: LengthQuantile(np.array([1]), Fraction(1, 10**6 + 1)), "b <= 10\\^6"),
@@ -155,7 +155,7 @@ def test_one_shadow_more_on_top_of_all_others() -> None:
         wanted = [int(sum_) for sum_ in sums[:, 0]]
         for slot, value, size in zip(slots, values, sizes, strict=True):
             wanted[slot] += (1 if value > 0 else -1) * max(0, size - less)
-        _add_shadows(np.array([0, numbers]), slots, values, 10, weight, caps, sums)
+        _add_shadows(np.array([0, numbers]), slots, values, 10, weight, caps // SHADOW, sums)
         assert sums[:, 0].tolist() == wanted
         assert max(map(abs, wanted)) <= LARGEST
 

@@ -42,7 +42,7 @@ def test_scores_of_caps(scores: ShadowQuantile) -> None:
 
 def test_bounds_are_checked() -> None:
     for cap in (0, -1, MOST_CAP + 1):
-        with pytest.raises(InputError, match="cap on a trip's shadow"):
+        with pytest.raises(InputError, match="cap on a trip's size"):
             ShadowSums(EACH, cap)
     for weight in (0, 257):
         with pytest.raises(InputError, match="endpoint_weight"):
@@ -71,8 +71,8 @@ def test_walks_that_engines_add_up_ahead_are_those_of_each_cap(caps: Any) -> Non
 
 def test_finer_lattices_are_checked() -> None:
     for finer, says in (
-        (((EACH, (0,)),), "cap on a trip's walk"),
-        (((EACH, (MOST_CAP + 1,)),), "cap on a trip's walk"),
+        (((EACH, (0,)),), "cap on a trip's size"),
+        (((EACH, (MOST_CAP + 1,)),), "cap on a trip's size"),
     ):
         with pytest.raises(InputError, match=says):
             ShadowQuantile(np.arange(3), Fraction(1, 2), EACH, 3, finer)

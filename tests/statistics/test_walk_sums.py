@@ -76,7 +76,7 @@ def test_walks_for_many_caps_are_those_for_each() -> None:
 
 def test_bounds_are_checked() -> None:
     for cap in (0, -1, MOST_CAP + 1):
-        with pytest.raises(InputError, match="cap on a trip's walk"):
+        with pytest.raises(InputError, match="cap on a trip's size"):
             WalkSums(EACH, cap)
     with pytest.raises(InputError, match="endpoint_weight"):
         WalkSums(EACH, 2, 0)

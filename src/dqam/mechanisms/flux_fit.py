@@ -26,11 +26,17 @@ STEPS, NEAR = 4_000, 1e-3  # step limit and tolerance of the fit
 
 @dataclass(frozen=True, eq=False)
 class LatticeMeasurement:
-    """How trips were measured: the lattice, the scale of the noise, and the queries, snapped to the lattice."""
+    """How trips were measured.
+
+    noise     the scale of Laplace noise with the same standard deviation as the noise that was added
+    queries   snapped to the lattice
+    gaussian  whether the noise was Gaussian
+    """
 
     lattice: Lattice
     noise: float
     queries: Integers
+    gaussian: bool = False
 
     @property
     def weights(self) -> Floats:
@@ -47,7 +53,7 @@ class LatticeMeasurement:
 
     def again(self, truth: Parts, size: SizeEstimate, rng: np.random.Generator) -> tuple[Parts, Parts]:
         """A measurement of `truth` with fresh noise, and the fit to it."""
-        noisy = flat(truth) + rng.laplace(0, self.noise, self.lattice.numbers) / self.weights
+        noisy = flat(truth) + self._fresh(self.lattice.numbers, rng) / self.weights
         measured = calibrated(self.lattice, self.lattice.parts(noisy), size)
         return measured, self.fit(measured, size)
 
@@ -74,6 +80,10 @@ class LatticeMeasurement:
         a, v, h = (level + keep * (part - level) for part, level in zip(fitted, even, strict=True))
         return (a, v, h), keep
 
+    def _fresh(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+        """Fresh noise; it hides nothing."""
+        return rng.normal(0, 2**0.5 * self.noise, shape) if self.gaussian else rng.laplace(0, self.noise, shape)
+
     def _answers(self, parts: Parts) -> Floats:
         answers: Floats = SpatialHistogram.from_flux(self.lattice.coarse(), *parts).answers(self.queries)
         return answers
@@ -88,7 +98,7 @@ class ShareMeasurement(LatticeMeasurement):
 
     def again(self, truth: Parts, size: SizeEstimate, rng: np.random.Generator) -> tuple[Parts, Parts]:
         """A measurement of the endpoints of `truth` as shares with fresh noise, and the fit to it."""
-        measured = from_shares(self.lattice, truth[0] + rng.laplace(0, self.noise, truth[0].shape), size)
+        measured = from_shares(self.lattice, truth[0] + self._fresh(truth[0].shape, rng), size)
         return measured, self.fit(measured, size)
 
     def even(self, measured: Parts, size: SizeEstimate) -> Parts:

@@ -1,7 +1,8 @@
 """Noisy estimates of the number of trips and of the average answer, with which every mechanism begins.
 
-They give the signal, trips * epsilon for one trip of a unit. Mechanisms choose by it, for example, how fine a lattice
-is, how many rounds are run, or whether there is enough data for anything but an even spread.
+They give the signal, trips * epsilon for one trip of a unit; with a delta, sqrt(2 rho) takes the place of epsilon
+(`Budget.precision`). Mechanisms choose by it, for example, how fine a lattice is, how many rounds are run, or whether
+there is enough data for anything but an even spread.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,7 +36,8 @@ class EmptyMapError(InputError):
     def __init__(self, curator: Curator) -> None:
         super().__init__(
             "A first, private measurement found hardly any trips on the map. The publication ended there: "
-            f"epsilon {spell(curator.spent)} was spent, and nothing was published. Check bounds, axes and CRS against "
+            f"{curator.budget.currency} {spell(curator.spent)} was spent, and nothing was published. Check bounds, axes "
+            "and CRS against "
             "a public map and look at the data with `dqam inspect`, or publish anyway with sure=True."
         )
 
@@ -44,7 +47,7 @@ class SizeEstimate:
     """Noisy estimates of the number of trips and of the average answer to the queries.
 
     covers  the fraction of the queries that contain each face, each vertical and each horizontal edge
-    signal  trips * epsilon for one trip of a unit, which limits what can be learned
+    signal  trips * epsilon (or sqrt(2 rho)) for one trip of a unit, which limits what can be learned
     noise   the standard deviation of `trips`; those of `answer` and of trips - answer are 0.71 times as large
     enough  whether the signal is sufficient for the mechanism
     """
@@ -72,14 +75,18 @@ def measure_size(
     budget: Budget,
     least: float = np.inf,
     first: Fraction = LOOK,
-    share: Callable[[float], Fraction] = two_looks,
+    rules: Callable[[Curator], SizeRules] = two_looks,
     margin: float = 0.0,
+    pure_below: float = np.inf,
 ) -> SizeEstimate:
     """Measure the number of trips and the average answer with the share `first` of `budget`.
 
     A second measurement may raise that to the share `share(signal)`, for the signal that the first one finds. If the
     signal is then below `least`, or after the first measurement by more than `margin` standard deviations, the size is
     not `enough`: all of the remaining budget is spent on it, and a mechanism should spread the trips evenly.
+
+    If the budget has a delta, a pure budget is taken instead whenever that is better and allowed (`Curator.exchange`):
+    at once, or if a first, pure measurement finds a signal below `concentrated` (in terms of the budget with a delta).
 
     With a wary curator, the publication ends with an `EmptyMapError` if the number of trips cannot be distinguished
     from 0: after the first measurement if it is below 1.25 standard deviations of its noise, after another one if it is
@@ -90,25 +97,34 @@ def measure_size(
     """
     if not len(queries):
         raise InputError("A mechanism needs at least one query to be tuned for; got none.")
-    epsilon, covers = budget.left, cover(curator.grid, queries)
-    looks = [_look(curator, QueryTotals(queries), budget, epsilon * first)]
+    if concentrated == np.inf:
+        curator.exchange()
+    whole, precision, covers = budget.left, budget.precision(), cover(curator.grid, queries)
+    pure = budget.promise is not None and budget.concentrated  # so that the budget can still be exchanged
+    spent = min((budget.promise.epsilon * first) ** 2 / 2, whole / 4) if pure and budget.promise else whole * first
+    looks = [_look(curator, QueryTotals(queries), budget, spent, pure)]
     again = QueryTotals(queries, "Number of trips and average answer, refined")
-    size = _sized(curator, covers, looks, epsilon)
+    size = _sized(curator, covers, looks, precision)
     if curator.wary and size.unclear(GLIMPSE):
         raise EmptyMapError(curator)
-    slack = margin * size.noise * float(epsilon) / curator.unit.max_trips
-    if size.signal + slack >= least and share(size.signal) > first:
-        looks.append(_look(curator, again, budget, epsilon * (share(size.signal) - first)))
-        size = _sized(curator, covers, looks, epsilon)
+    if pure and size.signal < concentrated and curator.exchange():
+        whole, precision = budget.amount, budget.precision(budget.amount)
+        spent = whole - budget.left
+        size = _sized(curator, covers, looks, precision)
+    slack = margin * size.noise * precision / curator.unit.max_trips
+    wanted = whole * share(size.signal)
+    if size.signal + slack >= least and wanted > spent:
+        looks.append(_look(curator, again, budget, wanted - spent))
+        size = _sized(curator, covers, looks, precision)
         if curator.wary and size.unclear(CLEAR):
             raise EmptyMapError(curator)
     if size.signal < least:
         if curator.wary:  # spend the rest on the size only if half of it confirms that there are trips
             looks.append(_look(curator, again, budget, budget.left / 2))
-            if _sized(curator, covers, looks, epsilon).unclear(CLEAR):
+            if _sized(curator, covers, looks, precision).unclear(CLEAR):
                 raise EmptyMapError(curator)
         looks.append(_look(curator, again, budget, budget.left))
-        size = replace(_sized(curator, covers, looks, epsilon), enough=False)
+        size = replace(_sized(curator, covers, looks, precision), enough=False)
     return size
 
 
@@ -127,26 +143,36 @@ def cover(grid: Grid, queries: Integers) -> tuple[Floats, Floats, Floats]:
     return shares[0], shares[1], shares[2]
 
 
-def _look(curator: Curator, totals: QueryTotals, budget: Budget, epsilon: Fraction) -> tuple[float, float, float]:
-    """One measurement: its epsilon, the noisy number of trips and the noisy average answer."""
-    met, missed = curator.measure(totals, budget, epsilon) / len(totals.rectangles)
-    return float(epsilon), float(met + missed), float(met)
+class _Look(NamedTuple):
+    """One measurement: the variances of its two numbers, the noisy number of trips and the noisy average answer."""
+
+    variance: float
+    trips: float
+    answer: float
+
+
+def _look(curator: Curator, totals: QueryTotals, budget: Budget, amount: Fraction, pure: bool = False) -> _Look:
+    met, missed = curator.measure(totals, budget, amount, pure=pure) / len(totals.rectangles)
+    paid = curator.paid[-1]
+    scale = float(paid.scale / paid.resolution)
+    return _Look((1 if paid.epsilon is None else 2) * scale**2, float(met + missed), float(met))
 
 
 def _sized(
-    curator: Curator, covers: tuple[Floats, Floats, Floats], looks: list[tuple[float, float, float]], epsilon: Fraction
+    curator: Curator, covers: tuple[Floats, Floats, Floats], looks: list[_Look], precision: float
 ) -> SizeEstimate:
     """Combine the measurements, weighted by the inverse of their variances.
 
     The answer is shrunk towards a guess made without data (evenly spread trips, half a side long), the more the wider
     the noise is; the widths of noise and guess are public.
     """
-    one = curator.unit.max_trips
-    weights = np.array([look[0] ** 2 for look in looks])
-    trips = min(max(1.0, float(np.average([look[1] for look in looks], weights=weights))), float(MOST_TRIPS))
-    measured = float(np.average([look[2] for look in looks], weights=weights))
+    weights = np.array([1 / look.variance for look in looks])
+    trips = min(max(1.0, float(np.average([look.trips for look in looks], weights=weights))), float(MOST_TRIPS))
+    measured = float(np.average([look.answer for look in looks], weights=weights))
     evenly = stretch(lift(curator.grid, np.ones(curator.grid.shape)), trips)
     guess = sum(float((share * part).sum()) for share, part in zip(covers, parts_of_answers(evenly), strict=True))
-    trust = 1 / (1 + 2 / weights.sum() * (one / (GUESS_ERROR * guess)) ** 2)
+    variance = 1 / float(weights.sum())
+    trust = 1 / (1 + variance / (GUESS_ERROR * guess) ** 2)
     answer = min(max(trust * measured + (1 - trust) * guess, 0.0), trips)
-    return SizeEstimate(covers, trips, answer, trips * float(epsilon) / one, 2 * one / float(np.sqrt(weights.sum())))
+    signal = trips * precision / curator.unit.max_trips
+    return SizeEstimate(covers, trips, answer, signal, float(np.sqrt(2 * variance)))

@@ -1,57 +1,94 @@
 """Privacy budgets as exact fractions, which can be split and spent but never exceeded.
 
-A float such as 0.1 is read as it is written, 1/10, so that parts add up to the whole without rounding.
+A budget is an amount of epsilon or, for a promise with a delta, of rho (`dqam.values.conversion`). Either adds up over
+questions. A float such as 0.1 is read as it is written, 1/10, so that parts add up to the whole without rounding.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from fractions import Fraction
 from typing import NoReturn
 
 from dqam.errors import BudgetError, InputError
-from dqam.values.guarantee import Number, parse_epsilon, spell
+from dqam.values.guarantee import Number, Promise, parse_epsilon, spell
 
 
 class Budget:
-    """An amount of epsilon that can be spent once.
+    """An amount of epsilon, or of rho if it is `concentrated`, that can be spent once.
+
+    promise  what the budget was made from (`of`); None if it was made from an amount, or split from another budget
 
     >>> whole = Budget(1)
     >>> tree, counts = whole.split(tree=1, counts=3)
-    >>> counts.epsilon
+    >>> counts.amount
     Fraction(3, 4)
     >>> tree.spend("0.25"); tree.left
     Fraction(0, 1)
     """
 
-    def __init__(self, epsilon: Number, name: str = "budget", _whole: Budget | None = None) -> None:
-        self._epsilon = parse_epsilon(epsilon)
+    def __init__(
+        self, amount: Number, name: str = "budget", concentrated: bool = False, _whole: Budget | None = None
+    ) -> None:
+        self._amount = parse_epsilon(amount)
         self.name = name
+        self._concentrated = concentrated
+        self.promise: Promise | None = None
         self._whole = _whole  # the budget that this one was split from
         self._spent = Fraction(0)
         self._lock = threading.Lock()
+
+    @classmethod
+    def of(cls, promise: Promise, name: str = "budget") -> Budget:
+        """The whole budget of a promise."""
+        rho = promise.rho
+        made = cls(promise.epsilon if rho is None else rho, name, rho is not None)
+        made.promise = promise
+        return made
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("A budget cannot be copied: it would be spent twice.")
 
     @property
-    def epsilon(self) -> Fraction:
+    def amount(self) -> Fraction:
         """The initial amount."""
-        return self._epsilon
+        return self._amount
+
+    @property
+    def concentrated(self) -> bool:
+        """Whether this is an amount of rho."""
+        return self._concentrated
+
+    @property
+    def currency(self) -> str:
+        """What this is an amount of, for errors."""
+        return "rho" if self.concentrated else "epsilon"
 
     @property
     def left(self) -> Fraction:
         """What can still be spent."""
-        return self.epsilon - self._spent
+        return self.amount - self._spent
 
-    def spend(self, epsilon: Number) -> None:
-        """Take `epsilon`, or refuse with a `BudgetError` and take nothing."""
-        asked = parse_epsilon(epsilon)
+    def precision(self, amount: Fraction | None = None) -> float:
+        """One over the scale of the noise that `amount` (by default all that is left) buys for a sensitivity of 1.
+
+        It is epsilon, or sqrt(2 rho): then Gaussian noise has the standard deviation 1 / precision.
+
+        >>> Budget(2).precision(), Budget(2, concentrated=True).precision()
+        (2.0, 2.0)
+        """
+        amount = self.left if amount is None else amount
+        return math.sqrt(2 * amount) if self.concentrated else float(amount)
+
+    def spend(self, amount: Number) -> None:
+        """Take `amount`, or refuse with a `BudgetError` and take nothing."""
+        asked = parse_epsilon(amount)
         with self._lock:
             if asked > self.left:
                 raise BudgetError(
-                    f"{self.name}: epsilon {spell(asked)} was requested and {spell(self.left)} of "
-                    f"{spell(self.epsilon)} is left; ask for less."
+                    f"{self.name}: {self.currency} {spell(asked)} was requested and {spell(self.left)} of "
+                    f"{spell(self.amount)} is left; ask for less."
                 )
             self._spent += asked
 
@@ -64,7 +101,19 @@ class Budget:
         if not left:
             raise BudgetError(f"{self.name} is spent; nothing is left to split.")
         self.spend(left)
-        return [Budget(left * weight / total, f"{self.name}/{name}", self) for name, weight in weights.items()]
+        return [
+            Budget(left * weight / total, f"{self.name}/{name}", self.concentrated, self)
+            for name, weight in weights.items()
+        ]
+
+    def exchange(self, spent: Fraction) -> None:
+        """Become the pure budget of the promise, of which `spent` is spent already. Only the curator may call this.
+
+        It keeps its own record of what it granted, so calling this elsewhere buys nothing.
+        """
+        assert self.promise is not None
+        with self._lock:
+            self._amount, self._concentrated, self._spent = self.promise.epsilon, False, spent
 
     def is_part_of(self, whole: Budget) -> bool:
         """Whether this is `whole`, or was split from it or from a part of it."""
@@ -74,4 +123,4 @@ class Budget:
         return part is whole
 
     def __repr__(self) -> str:
-        return f"Budget({self.name!r}, {spell(self.left)} of {spell(self.epsilon)} left)"
+        return f"Budget({self.name!r}, {self.currency} {spell(self.left)} of {spell(self.amount)} left)"

@@ -28,8 +28,14 @@ class Noise(Protocol):
     def laplace(self, values: Integers, scale: Fraction) -> Integers:
         """`values` plus discrete Laplace noise: P(k) proportional to exp(-|k| / scale)."""
 
+    def gaussian(self, values: Integers, scale: Fraction) -> Integers:
+        """`values` plus discrete Gaussian noise: P(k) proportional to exp(-k^2 / (2 scale^2))."""
+
     def noisy_max(self, scores: Integers, scale: Fraction) -> int:
         """The index of the largest score plus exponential noise of mean `scale` (permute and flip)."""
+
+    def gumbel_max(self, scores: Integers, scale: Fraction) -> int:
+        """The index of the largest score plus Gumbel noise of this scale (the exponential mechanism)."""
 
     def generator(self) -> np.random.Generator:
         """Randomness for choices that do not depend on data."""
@@ -78,12 +84,27 @@ class OpenDPNoise:
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
         return np.array(dp.m.make_laplace(*space, scale=width)(values), np.int64)
 
+    def gaussian(self, values: Integers, scale: Fraction) -> Integers:
+        """See `Noise.gaussian`."""
+        dp = _opendp()
+        values, width = within_64_bits(values, scale)
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T=float)
+        return np.array(dp.m.make_gaussian(*space, scale=width)(values), np.int64)
+
     def noisy_max(self, scores: Integers, scale: Fraction) -> int:
         """See `Noise.noisy_max`."""
+        return self._largest(scores, scale, _opendp().max_divergence())
+
+    def gumbel_max(self, scores: Integers, scale: Fraction) -> int:
+        """See `Noise.gumbel_max`."""
+        return self._largest(scores, scale, _opendp().zero_concentrated_divergence())
+
+    def _largest(self, scores: Integers, scale: Fraction, measure: Any) -> int:
+        """OpenDP draws exponential noise for pure differential privacy, and Gumbel noise for zCDP."""
         dp = _opendp()
         scores, width = within_64_bits(scores, scale)
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=False)
-        return int(dp.m.make_noisy_max(*space, dp.max_divergence(), scale=width)(scores))
+        return int(dp.m.make_noisy_max(*space, measure, scale=width)(scores))
 
     def generator(self) -> np.random.Generator:
         """See `Noise.generator`."""
@@ -112,10 +133,29 @@ class SeededNoise:
         up, down = self._rng.geometric(chance, (2, len(values)))
         return values + (up - down)
 
+    def gaussian(self, values: Integers, scale: Fraction) -> Integers:
+        """See `Noise.gaussian`; by rejection from discrete Laplace noise (Canonne, Kamath and Steinke, 2020)."""
+        values, width = within_64_bits(values, scale)
+        wide = math.floor(width) + 1
+        noise, missing = np.zeros(len(values), np.int64), np.arange(len(values))
+        while len(missing):
+            up, down = self._rng.geometric(-math.expm1(-1 / wide), (2, len(missing)))
+            tried = up - down
+            chance = np.exp(-((np.abs(tried) - width**2 / wide) ** 2) / (2 * width**2))
+            kept = self._rng.random(len(missing)) < chance
+            noise[missing[kept]] = tried[kept]
+            missing = missing[~kept]
+        return values + noise
+
     def noisy_max(self, scores: Integers, scale: Fraction) -> int:
         """See `Noise.noisy_max`."""
         scores, width = within_64_bits(scores, scale)
         return int(np.argmax(scores + self._rng.exponential(width, len(scores))))
+
+    def gumbel_max(self, scores: Integers, scale: Fraction) -> int:
+        """See `Noise.gumbel_max`."""
+        scores, width = within_64_bits(scores, scale)
+        return int(np.argmax(scores + self._rng.gumbel(0, width, len(scores))))
 
     def generator(self) -> np.random.Generator:
         """See `Noise.generator`."""

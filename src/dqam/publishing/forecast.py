@@ -89,7 +89,7 @@ def _simulated(plan: Plan, trips: int, seed: int) -> Forecast:
     walks = walk(Trips.concat(list(city_trips(stand_ins, seed))), grid)
     budget = Budget(signal / stand_ins)
     curator = Curator(walks, budget, SeededNoise(seed))
-    release = replace(plan, grid=grid, unit=Unit.trip(), epsilon=budget.epsilon).release(curator, "forecast")
+    release = replace(plan, grid=grid, unit=Unit.trip(), epsilon=budget.amount).release(curator, "forecast")
     rng, errors = np.random.default_rng(seed + 1), []
     for band in size_bands(grid):
         asked = band.draw(grid, ASKED, rng)

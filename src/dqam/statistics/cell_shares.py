@@ -34,12 +34,14 @@ class MassByCell(Aggregate):
 class CellShares(OnAnyGrid):
     """Each trip's mass spread evenly over its visits, by cell: int64[rows * columns], in units of 1/MASS.
 
-    Sensitivity MASS: a trip with k visits adds k times floor(MASS / k) <= MASS in total, and all terms are positive.
+    Sensitivity MASS: a trip with k visits adds k times floor(MASS / k) <= MASS in total, and all terms are positive. In
+    L2 it is MASS as well: a trip with one visit adds MASS to one cell, and the L2 norm is at most the L1 norm.
     """
 
     name: str = field(default="Share of the trips in each cell", init=False)
     resolution: int = field(default=MASS, init=False)
     sensitivity: ClassVar[int] = MASS
+    l2_squared: ClassVar[int] = MASS**2
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
@@ -58,13 +60,14 @@ class GroupShares:
     `labels` (int, rows x columns) names the group of each cell, from 0; cells labelled -1 are left out.
 
     Sensitivity MASS: a trip adds positive terms of at most MASS in total to the cells (see `CellShares`), and each cell
-    is in at most one group.
+    is in at most one group. In L2 it is MASS as well: all cells of a trip may be in one group.
     """
 
     labels: NDArray[np.integer]
     name: str = "Share of the trips in each group of cells"
     resolution: int = field(default=MASS, init=False)
     sensitivity: ClassVar[int] = MASS
+    l2_squared: ClassVar[int] = MASS**2
 
     def __post_init__(self) -> None:
         labels = np.array(self.labels)

@@ -45,7 +45,8 @@ class Crossings(OnPartition):
     crossings counts as floor(weight * C / W) instead.
 
     Sensitivity C: if W <= C the trip changes the vector by W in the L1 norm, as all its terms are positive; if not, by
-    the sum of floor(weight * C / W) <= (C / W) * sum of weights = C.
+    the sum of floor(weight * C / W) <= (C / W) * sum of weights = C. In L2 it is C as well, because all crossings of a
+    trip may be in one number, and the L2 norm is at most the L1 norm.
 
     Bits: C <= 2^31, so that weight * C <= 2^47, and W < 2^62 as a walk of 2^46 visits would fill 2^48 bytes.
     """
@@ -80,6 +81,11 @@ class Crossings(OnPartition):
     def sensitivity(self) -> int:
         """The cap, in units of 1/CROSSING."""
         return self.cap * CROSSING
+
+    @property
+    def l2_squared(self) -> int:
+        """The square of the same."""
+        return self.sensitivity**2
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:

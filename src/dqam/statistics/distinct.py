@@ -46,7 +46,8 @@ class DistinctTrips(Aggregate):
 class DistinctCounts(OnRectangles):
     """Distinct trips in each of some rectangles: int64[m].
 
-    Sensitivity m: a trip adds 0 or 1 to each of the m counts, whatever loops it makes.
+    Sensitivity m: a trip adds 0 or 1 to each of the m counts, whatever loops it makes. In L2 it is therefore the square
+    root of m.
     """
 
     rectangles: Integers
@@ -55,6 +56,11 @@ class DistinctCounts(OnRectangles):
 
     @property
     def sensitivity(self) -> int:
+        """One for each rectangle."""
+        return len(self.rectangles)
+
+    @property
+    def l2_squared(self) -> int:
         """One for each rectangle."""
         return len(self.rectangles)
 
@@ -77,7 +83,8 @@ class QueryTotals(OnRectangles):
     measured at once.
 
     Sensitivity m: a trip on the grid that meets k of the rectangles adds k and m - k, which is m in total; any other
-    trip meets none, and adds nothing. m is at most 2^31.
+    trip meets none, and adds nothing. m is at most 2^31. In L2 it is m as well, for k = 0 and k = m: k^2 + (m - k)^2 is
+    at most m^2.
     """
 
     rectangles: Integers
@@ -92,6 +99,11 @@ class QueryTotals(OnRectangles):
     def sensitivity(self) -> int:
         """One for each rectangle."""
         return len(self.rectangles)
+
+    @property
+    def l2_squared(self) -> int:
+        """The square of the same."""
+        return self.sensitivity**2
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:

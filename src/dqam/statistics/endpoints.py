@@ -28,13 +28,15 @@ class EndpointsByCell(Aggregate):
 class Endpoints(OnPartition):
     """Starts plus ends in each region: int64[regions].
 
-    Sensitivity 2: a trip has one longest piece, with one start and one end, each in exactly one region.
+    Sensitivity 2: a trip has one longest piece, with one start and one end, each in exactly one region. In L2 it is 2 as
+    well, if both are in the same region.
     """
 
     partition: Partition
     name: str = field(default="Starts and ends by region", init=False)
     resolution: int = field(default=1, init=False)
     sensitivity: ClassVar[int] = 2
+    l2_squared: ClassVar[int] = 4
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:

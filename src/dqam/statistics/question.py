@@ -1,14 +1,16 @@
 """The interfaces of questions to the curator: statistics, scores and private partitions, each computed from aggregates.
 
-A *statistic* is an integer vector that is measured with noise; its sensitivity is the most that one trip can change it
-in the L1 norm. *Scores* are compared to select the largest; their sensitivity is the most that one trip can change any
-one of them. Every question states its sensitivity and proves it. Bounds on what a trip contributes are applied inside
-the question, so that none can be forgotten. For a unit of m trips, the curator multiplies the sensitivity by m: adding
-m trips one after the other changes a statistic by at most m times as much as one trip can.
+A *statistic* is an integer vector that is measured with noise; it has two sensitivities, the most that one trip can
+change it in the L1 norm, for Laplace noise, and in the L2 norm, for Gaussian noise. *Scores* are compared to select the
+largest; their sensitivity is the most that one trip can change any one of them. Every question states its sensitivity
+and proves it. Bounds on what a trip contributes are applied inside the question, so that none can be forgotten. For a
+unit of m trips, the curator multiplies the sensitivity by m: adding m trips one after the other changes a statistic by
+at most m times as much as one trip can, in either norm.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from fractions import Fraction
 from typing import Protocol, TypeVar
@@ -20,7 +22,8 @@ from dqam.geometry.lattice import Lattice
 from dqam.geometry.rectangles import check_rectangles
 from dqam.geometry.regions import Partition, frozen
 from dqam.statistics.aggregate import Aggregate
-from dqam.statistics.limits import MOST_RECTANGLES
+from dqam.statistics.limits import MOST_CAP, MOST_RECTANGLES
+from dqam.statistics.shadows import SHADOW
 
 T = TypeVar("T", covariant=True)
 
@@ -57,6 +60,10 @@ class Vector(Question, Protocol):
 
 class Statistic(Vector, Protocol):
     """A vector to be measured with noise."""
+
+    @property
+    def l2_squared(self) -> int:
+        """The square of the most that one trip can change it in the L2 norm; at most `sensitivity` squared."""
 
 
 class Scores(Vector, Protocol):
@@ -112,15 +119,21 @@ class OnPartition:
 
 
 class OnLattice:
-    """A question about shadows or walks on a lattice, where endpoints weigh more than crossings."""
+    """A question about shadows or walks on a lattice, where endpoints weigh more than crossings.
+
+    The size of a trip is the sum of its weighted numbers in absolute value (`norm` 1) or of their squares (`norm` 2).
+    """
 
     lattice: Lattice
     endpoint_weight: int
+    norm: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "endpoint_weight", operator.index(self.endpoint_weight))
-        if not 1 <= self.endpoint_weight <= 2**8:
-            raise InputError(f"endpoint_weight must be 1 to {2**8}; got {self.endpoint_weight}.")
+        for name, most in (("endpoint_weight", 2**8), ("norm", 2)):
+            value = operator.index(getattr(self, name))
+            object.__setattr__(self, name, value)
+            if not 1 <= value <= most:
+                raise InputError(f"{name} must be 1 to {most}; got {value}.")
 
     def check(self, grid: Grid) -> None:
         """Check that the lattice is one of this grid."""
@@ -128,6 +141,33 @@ class OnLattice:
             raise InputError(f"lattice must be a Lattice; got {type(self.lattice).__name__}.")
         if not self.lattice.fits(grid):
             raise InputError(f"The lattice does not fit a grid of {grid.rows} x {grid.columns} cells.")
+
+
+class CappedOnLattice(OnLattice):
+    """A statistic on a lattice in which each trip is reduced until its size is at most a cap.
+
+    `norm` 1: the L1 sensitivity is the cap, and so is the L2 sensitivity, because the L2 norm is at most the L1 norm.
+    `norm` 2: the square of the L2 sensitivity is the cap. By Cauchy and Schwarz, the L1 sensitivity is at most the L2
+    sensitivity times the square root of the number of numbers; this bound is not tight.
+    """
+
+    cap: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "cap", operator.index(self.cap))
+        if not 1 <= self.cap <= MOST_CAP:
+            raise InputError(f"The cap on a trip's size must be 1 to {MOST_CAP:,}; got {self.cap:,}.")
+
+    @property
+    def sensitivity(self) -> int:
+        """The cap, or for `norm` 2 a bound that follows from it, in units of 1/SHADOW."""
+        return self.cap * SHADOW if self.norm == 1 else math.isqrt(self.l2_squared * self.lattice.numbers) + 1
+
+    @property
+    def l2_squared(self) -> int:
+        """The square of the cap, or for `norm` 2 the cap, in units of 1/SHADOW^2."""
+        return self.cap ** (2 if self.norm == 1 else 1) * SHADOW**2
 
 
 class OnRectangles:

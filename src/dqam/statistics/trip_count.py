@@ -25,12 +25,13 @@ class TripsOnGrid(Aggregate):
 class TripCount(OnAnyGrid):
     """The number of trips on the grid: int64[1].
 
-    Sensitivity 1: a trip adds 1 if it is on the grid and 0 if not.
+    Sensitivity 1, in L1 and in L2: a trip adds 1 if it is on the grid and 0 if not.
     """
 
     name: str = field(default="Number of trips", init=False)
     resolution: int = field(default=1, init=False)
     sensitivity: ClassVar[int] = 1
+    l2_squared: ClassVar[int] = 1
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:

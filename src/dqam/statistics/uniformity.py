@@ -31,6 +31,9 @@ class UniformityCosts(OnRectangles):
     by at most 2 MASS (P - 1) / P + sum (p - 2 where p >= 2) <= 2 (2^30 - 2^24)(P - 1) / P + 2^24 (P - 1) / P < 2^31 (P
     - 1) / P. This is why MASS is 2^24 below 2^30: so rounding costs no privacy.
 
+    In L2 the bound is the same, because the L2 norm is at most the L1 norm, and is reached in the same way, by a trip
+    within one region.
+
     Bits: a cost is at most the sum of the shares and of the means, 2 S <= 2^32 MASS < 2^62.
     """
 
@@ -44,6 +47,11 @@ class UniformityCosts(OnRectangles):
         west, south, east, north = self.rectangles.T
         largest = int(((east - west) * (north - south)).max())
         return max(1, -(-(2**31) * (largest - 1) // largest))
+
+    @property
+    def l2_squared(self) -> int:
+        """The square of the same."""
+        return self.sensitivity**2
 
     def check(self, grid: Grid) -> None:
         """Check that the regions are on this grid and disjoint."""

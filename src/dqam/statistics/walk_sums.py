@@ -6,19 +6,16 @@ it. The walk is therefore used directly, without its loops, and no shadow is com
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass, field
 
 import numpy as np
 from numba import njit
 
-from dqam.errors import InputError
 from dqam.geometry.arrays import Integers
 from dqam.geometry.lattice import Lattice
 from dqam.runtime.threads import cores, each_span, spans
 from dqam.statistics.aggregate import Aggregate, Part
-from dqam.statistics.limits import MOST_CAP
-from dqam.statistics.question import OnLattice
+from dqam.statistics.question import CappedOnLattice
 from dqam.statistics.shadows import SHADOW, edge_slot, lattice_cells, lattice_walk
 
 
@@ -29,6 +26,7 @@ class ScaledWalks(Aggregate):
     lattice: Lattice
     endpoint_weight: int
     caps: Integers
+    norm: int = 1
 
     def add_up(self, part: Part) -> Integers:
         """One pass over the visits of the longest pieces, on all cores."""
@@ -39,7 +37,7 @@ class ScaledWalks(Aggregate):
             sums = np.zeros(shape, np.int64)
             _add_walks(
                 walks.cells, walks.pieces, longest[first:last], place, *self.lattice.shape, self.endpoint_weight,
-                self.caps * SHADOW, sums,
+                self.caps, self.norm, sums,
             )  # fmt: skip
             return sums
 
@@ -50,7 +48,7 @@ class ScaledWalks(Aggregate):
         """Sums for more caps include those for fewer."""
         return (
             type(other) is ScaledWalks
-            and (self.lattice, self.endpoint_weight) == (other.lattice, other.endpoint_weight)
+            and (self.lattice, self.endpoint_weight, self.norm) == (other.lattice, other.endpoint_weight, other.norm)
             and bool(np.isin(self.caps, other.caps).all())
         )
 
@@ -61,42 +59,37 @@ class ScaledWalks(Aggregate):
 
 
 @dataclass(frozen=True, eq=False)
-class WalkSums(OnLattice):
+class WalkSums(CappedOnLattice):
     """Starts, ends and crossings of all trips on a lattice: int64[lattice.numbers], in units of 1/SHADOW.
 
     Endpoints come first and are multiplied by their weight w.
 
-    The walk of a trip is the sequence of lattice cells that its longest piece passes, without loops. If it has k
-    crossings, its size is k + w. Each crossing counts u = min(SHADOW, floor(C / size)) with C = `cap` * SHADOW, and the
-    first and last cell count w * floor(u / 2) each.
+    The walk of a trip is the sequence of lattice cells that its longest piece passes, without loops. Each of its k
+    crossings counts u, and the first and last cell count w * floor(u / 2) each, with the largest integer u <= SHADOW
+    that satisfies
 
-    Sensitivity C: the walk, and therefore u, is a function of its trip alone. No term is negative, so the trip changes
-    the vector in the L1 norm by k u + 2 w floor(u / 2) <= (k + w) u <= C.
+        (k + w) u <= C,  C = `cap` * SHADOW,                  for `norm` 1,
+        (k + w^2 / 2) u^2 <= C^2,  C^2 = `cap` * SHADOW^2,    for `norm` 2; w^2 u^2 <= C^2 if k = 0.
 
-    Bits: C <= 2^31, and a trip changes a number by at most C.
+    Sensitivity: the walk, and therefore u, is a function of its trip alone. No term is negative. With `norm` 1, the trip
+    changes the vector in the L1 norm by k u + 2 w floor(u / 2) <= (k + w) u <= C. Without loops, the cells of a walk
+    are all different, and so are the edges between them: k numbers change by u each, and two by at most w u / 2 each or,
+    if the walk is one cell, one by at most w u. With `norm` 2, the squares therefore add up to at most C^2.
+
+    Bits: C <= 2^31, and a trip changes a number by at most C. u^2 (2 k + w^2) is at most 2^32 (2^25 + 2^16).
     """
 
     lattice: Lattice
     cap: int
     endpoint_weight: int = 1
+    norm: int = 1
     name: str = field(default="Starts, ends and crossings on a finer lattice", init=False)
     resolution: int = field(default=SHADOW, init=False)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "cap", operator.index(self.cap))
-        if not 1 <= self.cap <= MOST_CAP:
-            raise InputError(f"The cap on a trip's walk must be 1 to {MOST_CAP:,}; got {self.cap:,}.")
-
-    @property
-    def sensitivity(self) -> int:
-        """The cap, in units of 1/SHADOW."""
-        return self.cap * SHADOW
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
         """The sums of walks with this cap."""
-        return (ScaledWalks(self.lattice, self.endpoint_weight, np.array([self.cap])),)
+        return (ScaledWalks(self.lattice, self.endpoint_weight, np.array([self.cap]), self.norm),)
 
     def value(self, *totals: Integers) -> Integers:
         """The only row."""
@@ -104,7 +97,20 @@ class WalkSums(OnLattice):
 
 
 @njit(nogil=True, cache=True)
-def _add_walks(cells, pieces, longest, place, rows, columns, endpoint_weight, caps, sums):  # type: ignore[no-untyped-def]
+def _unit(crossings, endpoint_weight, cap, norm):  # type: ignore[no-untyped-def]
+    """The number u that each crossing of a walk counts; see `WalkSums`."""
+    if norm == 1:
+        return min(np.int64(SHADOW), cap * SHADOW // (crossings + endpoint_weight))
+    twice = 2 * crossings + endpoint_weight**2 if crossings else 2 * endpoint_weight**2
+    most = 2 * cap * SHADOW**2
+    unit = min(np.int64(SHADOW), np.int64(np.sqrt(most / twice)) + 1)
+    while unit * unit * twice > most:
+        unit -= 1
+    return unit
+
+
+@njit(nogil=True, cache=True)
+def _add_walks(cells, pieces, longest, place, rows, columns, endpoint_weight, caps, norm, sums):  # type: ignore[no-untyped-def]
     """Add walks, scaled to each of several caps, to `sums`, int64[lattice.numbers, caps]."""
     walk, last = np.zeros(rows * columns, np.int32), np.zeros(rows * columns, np.int64)
     units = np.zeros(len(caps), np.int64)
@@ -113,7 +119,7 @@ def _add_walks(cells, pieces, longest, place, rows, columns, endpoint_weight, ca
             continue
         visits = lattice_walk(cells, pieces[piece], pieces[piece + 1], place, walk, last)
         for i in range(len(caps)):
-            units[i] = min(np.int64(SHADOW), caps[i] // (visits - 1 + endpoint_weight))
+            units[i] = _unit(visits - 1, endpoint_weight, caps[i], norm)
         for end in (walk[0], walk[visits - 1]):
             for i in range(len(caps)):
                 sums[end, i] += endpoint_weight * (units[i] // 2)

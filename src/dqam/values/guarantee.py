@@ -102,19 +102,28 @@ class PaidQuestion:
     kind         "measure", "select" or "partition"
     name         the question in words
     sensitivity  the most that one unit (a trip, or a person) can change the answer
-    epsilon      what was spent on it
+    epsilon      the answer is epsilon-private; None for an answer with Gaussian noise, which is not for any epsilon
     scale        of the noise; the largest one if several were used
     resolution   the number of units of `sensitivity` and `scale` in 1: both are fixed-point numbers
-    delta        a bound on the probability that epsilon does not hold, such as "10^-47"; empty if it always holds
+    delta        a bound on the probability that this does not hold, such as "10^-47"; empty if it always holds
+    rho          what was spent on it, if the budget is one of rho; otherwise None, and epsilon was spent
     """
 
     kind: str
     name: str
     sensitivity: int
-    epsilon: Fraction
+    epsilon: Fraction | None
     scale: Fraction
     resolution: int = 1
     delta: str = ""
+    rho: Fraction | None = None
+
+    @property
+    def cost(self) -> Fraction:
+        """What was spent on it, in epsilon or in rho."""
+        cost = self.epsilon if self.rho is None else self.rho
+        assert cost is not None
+        return cost
 
 
 def parse_epsilon(value: Number) -> Fraction:
