@@ -36,7 +36,7 @@ from dqam.engines.spark import Spark
 from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.lattice import Lattice
-from dqam.mechanisms.flux import coarsest_side
+from dqam.mechanisms.flux_rules import LaplaceRules
 from dqam.privacy.aggregates import Aggregates, Engine
 from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import ContributionBound
@@ -147,7 +147,7 @@ def asked(resolution: int) -> tuple[Plan, Lattice, Integers]:
     plan = Plan.of(Grid.over(cities.BOUNDS, resolution), 1)
     return (
         plan,
-        Lattice.even(plan.grid, coarsest_side(1e6)),
+        Lattice.even(plan.grid, LaplaceRules().coarsest_side(1e6)),
         np.unique(np.rint(np.geomspace(3, 162, 40)).astype(np.int64)),
     )
 

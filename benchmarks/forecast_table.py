@@ -87,7 +87,7 @@ class Sample:
         for band, rectangles in self.judges.items():
             off = np.abs(np.clip(histogram.answers(rectangles), 0, max(histogram.total, 0)) - self.truth[band])
             errors[band] = float(off.mean() / self.truth[band].mean())
-        asked = [PlannedQuestion(paid.kind, paid.name, float(paid.epsilon / epsilon)) for paid in curator.paid]
+        asked = [PlannedQuestion(paid.kind, paid.name, float(paid.cost / epsilon)) for paid in curator.paid]
         return errors, tuple(asked)
 
 

@@ -56,16 +56,16 @@ class ClockedCurator(Curator):
         super().__init__(*given, **named)
         self.took: dict[str, float] = defaultdict(float)
 
-    def _timed(self, ask: Callable[..., Any], question: Any, *rest: Any) -> Any:
+    def _timed(self, ask: Callable[..., Any], question: Any, *rest: Any, **named: Any) -> Any:
         began = time.perf_counter()
         try:
-            return ask(question, *rest)
+            return ask(question, *rest, **named)
         finally:
             self.took[question.name] += time.perf_counter() - began
 
-    def measure(self, *given: Any) -> Any:
+    def measure(self, *given: Any, **named: Any) -> Any:
         """As the curator does."""
-        return self._timed(super().measure, *given)
+        return self._timed(super().measure, *given, **named)
 
     def select(self, *given: Any) -> Any:
         """As the curator does."""

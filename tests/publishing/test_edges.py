@@ -280,7 +280,13 @@ def test_how_often_an_empty_map_is_noticed() -> None:
             curator = Curator(aggregates, Budget(1), SeededNoise(seed), wary=True)
             with suppress(EmptyMapError):
                 measure_size(
-                    curator, queries, curator.budget, flux.Flux().least, flux.FIRST_LOOK, flux.size_share, flux.MARGIN
+                    curator,
+                    queries,
+                    curator.budget,
+                    flux.Flux().least,
+                    flux.FIRST_LOOK,
+                    flux.LaplaceRules().size_share,
+                    flux.MARGIN,
                 )
                 costs.append(Fraction(1))
             costs += [curator.spent] * (len(costs) == seed)

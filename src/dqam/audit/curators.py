@@ -56,9 +56,17 @@ class BatchNoise:
         """int64[runs, values]."""
         return self._noise.laplace(np.tile(values, self._runs), scale).reshape(self._runs, -1)
 
+    def gaussian(self, values: Integers, scale: Fraction) -> Integers:
+        """int64[runs, values]."""
+        return self._noise.gaussian(np.tile(values, self._runs), scale).reshape(self._runs, -1)
+
     def noisy_max(self, scores: Integers, scale: Fraction) -> Any:
         """int64[runs]."""
         return np.array([self._noise.noisy_max(scores, scale) for _ in range(self._runs)])
+
+    def gumbel_max(self, scores: Integers, scale: Fraction) -> Any:
+        """int64[runs]."""
+        return np.array([self._noise.gumbel_max(scores, scale) for _ in range(self._runs)])
 
     def generator(self) -> np.random.Generator:
         """See `Noise.generator`."""
@@ -93,21 +101,23 @@ class RecordingCurator(Curator):
         self.answers: dict[str, Any] = {}
         self.log_likelihood_ratio: Any = 0.0
 
-    def measure(self, statistic: Statistic, budget: Budget, epsilon: Number | None = None) -> Integers:
-        answer = super().measure(statistic, budget, epsilon)
+    def measure(
+        self, statistic: Statistic, budget: Budget, amount: Number | None = None, *, pure: bool = False
+    ) -> Integers:
+        answer = super().measure(statistic, budget, amount, pure=pure)
         one, other = (exact_vector(statistic, aggregates) for aggregates in self._pair)
         further = (np.abs(answer - one) - np.abs(answer - other)).sum(axis=-1)
         self.log_likelihood_ratio += further / float(self.paid[-1].scale)
         return self._record(type(statistic).__name__, answer)
 
-    def select(self, scores: Scores, budget: Budget, epsilon: Number | None = None) -> int:
-        answer, scale = super().select(scores, budget, epsilon), self.paid[-1].scale
+    def select(self, scores: Scores, budget: Budget, amount: Number | None = None) -> int:
+        answer, scale = super().select(scores, budget, amount), self.paid[-1].scale
         one, other = (noisy_max_chances(exact_vector(scores, aggregates), scale) for aggregates in self._pair)
         self.log_likelihood_ratio += np.log(other[answer] / one[answer])
         return self._record(type(scores).__name__, answer)
 
-    def partition(self, tree: Any, budget: Budget, epsilon: Number | None = None) -> Any:
-        return self._record(type(tree).__name__, super().partition(tree, budget, epsilon))
+    def partition(self, tree: Any, budget: Budget, amount: Number | None = None) -> Any:
+        return self._record(type(tree).__name__, super().partition(tree, budget, amount))
 
     def _record(self, name: str, answer: Any) -> Any:
         times = sum(earlier.startswith(name) for earlier in self.answers)

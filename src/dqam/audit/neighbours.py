@@ -120,31 +120,32 @@ class ScriptedCurator(Curator):
         self.asked: list[AskedQuestion] = []
         self.answers: list[Any] = []
 
-    def measure(self, statistic: Any, budget: Budget, epsilon: Any = None) -> Any:
+    def measure(self, statistic: Any, budget: Budget, amount: Any = None, *, pure: bool = False) -> Any:
         """See `Curator.measure`."""
-        return self._reply(statistic, epsilon, super().measure(statistic, budget, epsilon))
+        return self._reply(statistic, amount, super().measure(statistic, budget, amount, pure=pure))
 
-    def select(self, scores: Any, budget: Budget, epsilon: Any = None) -> Any:
+    def select(self, scores: Any, budget: Budget, amount: Any = None) -> Any:
         """See `Curator.select`."""
-        return self._reply(scores, epsilon, super().select(scores, budget, epsilon))
+        return self._reply(scores, amount, super().select(scores, budget, amount))
 
-    def partition(self, tree: Any, budget: Budget, epsilon: Any = None) -> Any:
+    def partition(self, tree: Any, budget: Budget, amount: Any = None) -> Any:
         """See `Curator.partition`."""
-        return self._reply(tree, epsilon, super().partition(tree, budget, epsilon))
+        return self._reply(tree, amount, super().partition(tree, budget, amount))
 
     def ask(self, question: Any) -> Any:
         """Ask any question, at epsilon 1."""
         kinds = {**dict.fromkeys(PARTITIONS, self.partition), **dict.fromkeys(SCORES, self.select)}
         return kinds.get(type(question), self.measure)(question, self.budget, 1)
 
-    def _reply(self, question: Any, epsilon: Any, answer: Any) -> Any:
+    def _reply(self, question: Any, amount: Any, answer: Any) -> Any:
         entry = self.paid[-1]
         sensitivity = entry.sensitivity
         if entry.kind != "partition":  # the sensitivity in the ledger or the one that the noise covers, if less
+            assert entry.epsilon is not None
             sensitivity = min(sensitivity, int(entry.scale * entry.epsilon / (2 if entry.kind == "select" else 1)))
         values = {name: _comparable(value) for name, value in vars(question).items()}
         exact = exact_vector(question, self.aggregates)
-        self.asked.append(AskedQuestion((type(question), values, epsilon), sensitivity, exact))
+        self.asked.append(AskedQuestion((type(question), values, amount), sensitivity, exact))
         if self.script is not None and len(self.answers) < len(self.script):
             answer = self.script[len(self.answers)]
         self.answers.append(answer)

@@ -107,8 +107,12 @@ class Flux:
     def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> FluxEstimate:
         """Spend all of `budget`."""
         grid, promise = curator.grid, budget.promise
+
+        def size_share(signal: float) -> Fraction:
+            return rules_of(curator).size_share(signal)  # which may change while the size is measured
+
         weak = pure_below(float(promise.epsilon), budget.precision()) if promise and promise.delta else 0.0
-        size = measure_size(curator, queries, budget, self.least, FIRST_LOOK, rules_of, MARGIN, weak)
+        size = measure_size(curator, queries, budget, self.least, FIRST_LOOK, size_share, MARGIN, weak)
         if not size.enough:
             return FluxEstimate(exactly(consistent(spread_evenly(grid, size), size), size.trips), size)
         rules = rules_of(curator)
@@ -123,7 +127,9 @@ class Flux:
         if not guess:
             scores = cap_scores(rules, coarsest, finer, size.signal, strong)
             cap = int(scores.candidates[curator.select(scores, budget, (budget.left - sum(shares)) * rules.cap_share)])
-        sums = curator.measure(ShadowSums(coarsest, cap, ENDPOINT_WEIGHT, rules.norm), budget, budget.left - sum(shares))
+        sums = curator.measure(
+            ShadowSums(coarsest, cap, ENDPOINT_WEIGHT, rules.norm), budget, budget.left - sum(shares)
+        )
         noise = laplace_scale(curator)
         asked = coarsest.snap(queries[:: max(1, len(queries) // ASKED)])
         measurement = LatticeMeasurement(coarsest, noise, asked, curator.concentrated)
@@ -135,7 +141,7 @@ class Flux:
             found = curator.measure(WalkSums(fine, fine_cap, ENDPOINT_WEIGHT, rules.norm), budget, share) / SHADOW
             walks.append(WalkMeasurement(fine, fine.parts(found / endpoint_weights(fine)), laplace_scale(curator)))
         if walks:
-            mixed = (rules.smooth, rules.offset) if strong else None
+            mixed = (rules.smooth, rules.offset, rules.matched) if strong else None
             histogram: SpatialHistogram = with_detail(grid, coarsest, kept, noise, walks, queries, size, mixed)
         else:
             histogram = exactly(SpatialHistogram.from_flux(grid, *coarsest.refine(*kept)), size.trips)

@@ -29,7 +29,6 @@ SMALL_SIDE = 1 / 16  # side up to which a rectangle is small, relative to the si
 CROSSINGS = 1.13  # crossings of walks on the coarsest lattice, relative to those of their shadows
 SMALL, SMALL_SIDES = 6_000, ((2, 4), (5, 8), (9, 16), (17, 32))  # rectangles in the fit per range of sides, in cells
 TRUST = 0.5  # weight of the answers for these rectangles, relative to the numbers
-OFFSET = 0.0075  # share of the trips that is added to the answers for large rectangles, if the signal is strong
 
 
 class WalkMeasurement(NamedTuple):
@@ -48,24 +47,31 @@ def with_detail(
     walks: list[WalkMeasurement],
     queries: Integers,
     size: SizeEstimate,
-    strong: bool,
+    strong: tuple[float, float, bool] | None,
 ) -> TwoScaleHistogram:
-    """The joint histogram, from the numbers known on the coarsest lattice, their noise, and walks on finer lattices."""
+    """The joint histogram, from the numbers known on the coarsest lattice, their noise, and walks on finer lattices.
+
+    strong  if the signal is strong, `smooth`, `offset` and `matched` of `LaplaceRules`
+    """
     lattice = walks[-1].lattice
 
     def for_large() -> Parts:
         return lattice.refine(*less_flux(lattice, _refined(coarsest, known, noise, walks, size.trips), size))
 
     def for_small() -> tuple[Parts, float]:
-        if strong:
+        if strong is not None:
             return fit_passes(walks, size.trips)
         more = known[0], CROSSINGS * known[1], CROSSINGS * known[2]
         return _refined(coarsest, more, noise, walks, size.trips), size.trips
 
     works: tuple[Callable[[], Any], ...] = (for_large, for_small)
     detailed, (passes, endpoints) = ahead(lambda work: work(), works)
-    if strong:
-        large, offset = _lowered(grid, detailed, coarsest.refine(*known), lattice, passes, queries, size)
+    if strong is not None:
+        smooth, share, matched = strong
+        mixed = tuple(
+            (1 - smooth) * one + smooth * other for one, other in zip(detailed, coarsest.refine(*known), strict=True)
+        )
+        large, offset = _lowered(grid, (a, v, h), share, matched, lattice, passes, queries, size)
     else:
         large, offset = exactly(SpatialHistogram.from_flux(grid, *detailed), size.trips), 0.0
     small = exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*passes)), max(endpoints, size.trips))
@@ -152,28 +158,28 @@ def _target(inner: Lattice, refined: Parts, measured: Parts) -> tuple[Parts, flo
 
 def _lowered(
     grid: Grid,
-    detailed: Parts,
-    smooth: Parts,
+    parts: Parts,
+    share: float,
+    matched: bool,
     lattice: Lattice,
     passes: Parts,
     queries: Integers,
     size: SizeEstimate,
 ) -> tuple[SpatialHistogram, float]:
-    """A histogram for large rectangles that is too low by a fixed number of trips, and that number.
+    """A histogram for large rectangles that is too low by a share of the trips, and what it is too low by.
 
-    It is the mean of the numbers with detail and those of the coarsest lattice, because along long borders the detail
-    counts returning trips again. Numbers that are right for large rectangles count too few trips in smaller ones. If
-    the numbers are lowered and a constant is added to each answer instead, more of these trips are counted. Edges are
-    scaled so that the mean answer to the query set is correct.
+    Numbers that are right for large rectangles count too few trips in smaller ones. If the numbers are lowered and a
+    constant is added to each answer instead, more of these trips are counted. If `matched`, edges are scaled down so
+    that the mean answer to the query set is not too large.
     """
-    offset = OFFSET * size.trips
-    a, v, h = ((1 - OFFSET) * (one + other) / 2 for one, other in zip(detailed, smooth, strict=True))
+    offset = share * size.trips
+    a, v, h = ((1 - share) * part for part in parts)
     few = SpatialHistogram.from_flux(grid, *lattice.refine(*passes)).answers(queries)
     ends = SpatialHistogram.from_flux(grid, a, 0 * v, 0 * h).answers(queries) + offset
     flux = SpatialHistogram.from_flux(grid, 0 * a, v, h).answers(queries)
     low, high = 0.5, 1.0
     for _ in range(30):
         scale = (low + high) / 2
-        enough = float(np.minimum(few, ends + scale * flux).mean()) >= size.answer
+        enough = matched and float(np.minimum(few, ends + scale * flux).mean()) >= size.answer
         low, high = (low, scale) if enough else (scale, high)
     return exactly(SpatialHistogram.from_flux(grid, a, low * v, low * h), size.trips - offset), offset

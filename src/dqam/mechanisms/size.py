@@ -36,8 +36,8 @@ class EmptyMapError(InputError):
     def __init__(self, curator: Curator) -> None:
         super().__init__(
             "A first, private measurement found hardly any trips on the map. The publication ended there: "
-            f"{curator.budget.currency} {spell(curator.spent)} was spent, and nothing was published. Check bounds, axes "
-            "and CRS against "
+            f"{curator.budget.currency} {spell(curator.spent)} was spent, and nothing was published. Check bounds, "
+            "axes and CRS against "
             "a public map and look at the data with `dqam inspect`, or publish anyway with sure=True."
         )
 
@@ -75,7 +75,7 @@ def measure_size(
     budget: Budget,
     least: float = np.inf,
     first: Fraction = LOOK,
-    rules: Callable[[Curator], SizeRules] = two_looks,
+    share: Callable[[float], Fraction] = two_looks,
     margin: float = 0.0,
     pure_below: float = np.inf,
 ) -> SizeEstimate:
@@ -85,8 +85,9 @@ def measure_size(
     signal is then below `least`, or after the first measurement by more than `margin` standard deviations, the size is
     not `enough`: all of the remaining budget is spent on it, and a mechanism should spread the trips evenly.
 
-    If the budget has a delta, a pure budget is taken instead whenever that is better and allowed (`Curator.exchange`):
-    at once, or if a first, pure measurement finds a signal below `concentrated` (in terms of the budget with a delta).
+    If the budget has a delta, it is exchanged for a pure one where that is better and allowed (`Curator.exchange`): if
+    the signal in terms of the pure budget, trips * epsilon, is below `pure_below`, which a first, pure measurement
+    tells; or at once if that is infinite.
 
     With a wary curator, the publication ends with an `EmptyMapError` if the number of trips cannot be distinguished
     from 0: after the first measurement if it is below 1.25 standard deviations of its noise, after another one if it is
@@ -97,19 +98,18 @@ def measure_size(
     """
     if not len(queries):
         raise InputError("A mechanism needs at least one query to be tuned for; got none.")
-    if concentrated == np.inf:
+    if pure_below == np.inf:
         curator.exchange()
     whole, precision, covers = budget.left, budget.precision(), cover(curator.grid, queries)
-    pure = budget.promise is not None and budget.concentrated  # so that the budget can still be exchanged
-    spent = min((budget.promise.epsilon * first) ** 2 / 2, whole / 4) if pure and budget.promise else whole * first
-    looks = [_look(curator, QueryTotals(queries), budget, spent, pure)]
+    epsilon = budget.promise.epsilon if budget.concentrated and budget.promise else None  # of a pure budget
+    spent = whole * first if epsilon is None else min((epsilon * first) ** 2 / 2, whole / 4)
+    looks = [_look(curator, QueryTotals(queries), budget, spent, pure=epsilon is not None)]
     again = QueryTotals(queries, "Number of trips and average answer, refined")
     size = _sized(curator, covers, looks, precision)
     if curator.wary and size.unclear(GLIMPSE):
         raise EmptyMapError(curator)
-    if pure and size.signal < concentrated and curator.exchange():
-        whole, precision = budget.amount, budget.precision(budget.amount)
-        spent = whole - budget.left
+    if epsilon and size.signal * float(epsilon) / precision < pure_below and curator.exchange():
+        whole, precision, spent = budget.amount, budget.precision(budget.amount), curator.spent
         size = _sized(curator, covers, looks, precision)
     slack = margin * size.noise * precision / curator.unit.max_trips
     wanted = whole * share(size.signal)

@@ -8,7 +8,7 @@ What a question costs, for a unit that can change the answer by at most S, where
 delta, p = sqrt(2 rho):
 
     question   pure budget: epsilon                        budget with a delta: rho
-    measure    discrete Laplace of scale S / p (S in L1)   discrete Gaussian of scale S / p (S in L2), or Laplace if asked
+    measure    discrete Laplace of scale S / p (S in L1)   discrete Gaussian of scale S / p (S in L2), or Laplace
     select     permute and flip, scale 2 S / p             exponential mechanism (Gumbel noise), scale S / p
     partition  its own proof, for epsilon                  the same with p for epsilon
 
@@ -191,11 +191,12 @@ class Curator:
     def exchange(self) -> bool:
         """Continue with the pure budget of the same epsilon, if all answers so far are epsilon-private; say whether.
 
-        What comes out is then epsilon-private, which is more than the promise of (epsilon, delta). The choice may depend
-        on the answers so far. To see this, let A be the set of these answers after which the budget is exchanged. On A,
-        all that is published is epsilon-private: no output is more than exp(epsilon) times as likely on one data set as
-        on its neighbour, so A adds nothing to delta. Off A, the output is that of a mechanism which stops wherever the
-        answers are in A; this mechanism is rho-zCDP, so that it adds at most delta. The budget must not have been split.
+        What comes out is then epsilon-private, which is more than the promise of (epsilon, delta). The choice may
+        depend on the answers so far. To see this, let A be the set of answers after which the budget is exchanged. On
+        A, no output is more than exp(epsilon) times as likely on one data set as on its neighbour, because all answers
+        and all that follow are epsilon-private together; so A adds nothing to delta. Off A, the output is that of a
+        mechanism which stops wherever the answers are in A; this mechanism is rho-zCDP, so that it adds at most delta.
+        The budget must not have been split.
         """
         with self._lock:
             promise, budget = self._budget.promise, self._budget
@@ -241,12 +242,10 @@ class Curator:
             if amount is None and not budget.left:
                 raise BudgetError(f"{budget.name} is spent; nothing is left to ask with.")
             asked = budget.left if amount is None else parse_epsilon(amount)
-            epsilon: Fraction | None = asked
             if gaussian:
                 epsilon, scale = None, root_above(Fraction(numerator) / (2 * asked))
             else:
-                if self._concentrated:
-                    epsilon = pure_epsilon(asked) * (2 if bounded_range else 1)
+                epsilon = pure_epsilon(asked) * (2 if bounded_range else 1) if self._concentrated else asked
                 scale = Fraction(numerator) / epsilon
             check_scale(scale)
             budget.spend(asked)

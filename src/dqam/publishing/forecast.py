@@ -97,7 +97,7 @@ def _simulated(plan: Plan, trips: int, seed: int) -> Forecast:
         off = np.abs(release.counts(Snapped.of(asked, grid)).value - truth)
         answer = float(truth.mean())
         errors.append(ExpectedError(band, answer * trips / stand_ins, float(off.mean()) / max(answer, 1e-9)))
-    questions = (PlannedQuestion(paid.kind, paid.name, float(paid.epsilon / curator.spent)) for paid in curator.paid)
+    questions = (PlannedQuestion(paid.kind, paid.name, float(paid.cost / curator.spent)) for paid in curator.paid)
     labels = ("Made-up city, skewed",)
     return Forecast(trips, float(signal), bool(release.note), tuple(questions), tuple(errors), labels)
 

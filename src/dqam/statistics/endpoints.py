@@ -28,8 +28,8 @@ class EndpointsByCell(Aggregate):
 class Endpoints(OnPartition):
     """Starts plus ends in each region: int64[regions].
 
-    Sensitivity 2: a trip has one longest piece, with one start and one end, each in exactly one region. In L2 it is 2 as
-    well, if both are in the same region.
+    Sensitivity 2: a trip has one longest piece, with one start and one end, each in exactly one region. In L2 it is 2
+    as well, if both are in the same region.
     """
 
     partition: Partition

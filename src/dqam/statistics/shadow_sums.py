@@ -89,20 +89,20 @@ class ShadowSums(CappedOnLattice):
     Endpoints come first and are multiplied by their weight.
 
     With `norm` 1, the size of a shadow is the sum of its weighted numbers in absolute value. If it is above
-    C = `cap` * SHADOW, each number x counts as sign(x) max(|x| - t, 0) instead, with the least integer t that brings the
-    size to at most C. With `norm` 2, the size is the sum of their squares. If it is above C^2 = `cap` * SHADOW^2, each
-    number counts as sign(x) floor(r |x|) instead, with a factor r that brings the sum of the squares of these integers
-    to at most C^2; this sum is computed exactly, and r is lowered until it holds. Except for rounding, both give the
-    vector within the cap that is closest to the shadow.
+    C = `cap` * SHADOW, each number x counts as sign(x) max(|x| - t, 0) instead, with the least integer t that brings
+    the size to at most C. With `norm` 2, the size is the sum of their squares. If it is above C^2 = `cap` * SHADOW^2,
+    each number counts as sign(x) floor(r |x|) instead, with a factor r that brings the sum of the squares of these
+    integers to at most C^2; this sum is computed exactly, and r is lowered until it holds. Except for rounding, both
+    give the vector within the cap that is closest to the shadow.
 
     Sensitivity: a shadow is a function of its trip alone, and so are t and r. The numbers of a shadow are all in
-    different places, because its walk has no loops, so the trip changes the vector by its reduced shadow: in the L1 norm
-    by at most C, or with `norm` 2 in the L2 norm by at most C.
+    different places, because its walk has no loops, so the trip changes the vector by its reduced shadow: in the L1
+    norm by at most C, or with `norm` 2 in the L2 norm by at most C.
 
     Bits: C <= 2^31. A shadow of up to 128 visits has up to 255 numbers of at most 2^22, and weights are at most 2^8, so
     that its size is below 2^38, and the sum of its squares below 2^68, which only a float holds. A longer one is the
-    trip itself, with up to 2^24 crossings of 2^16 each and two endpoints. Once reduced, with `norm` 2, squares add up to
-    little more than C^2 <= 2^47, also before r is lowered.
+    trip itself, with up to 2^24 crossings of 2^16 each and two endpoints. Once reduced, with `norm` 2, squares add up
+    to little more than C^2 <= 2^47, also before r is lowered.
     """
 
     lattice: Lattice

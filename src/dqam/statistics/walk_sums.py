@@ -71,10 +71,10 @@ class WalkSums(CappedOnLattice):
         (k + w) u <= C,  C = `cap` * SHADOW,                  for `norm` 1,
         (k + w^2 / 2) u^2 <= C^2,  C^2 = `cap` * SHADOW^2,    for `norm` 2; w^2 u^2 <= C^2 if k = 0.
 
-    Sensitivity: the walk, and therefore u, is a function of its trip alone. No term is negative. With `norm` 1, the trip
-    changes the vector in the L1 norm by k u + 2 w floor(u / 2) <= (k + w) u <= C. Without loops, the cells of a walk
-    are all different, and so are the edges between them: k numbers change by u each, and two by at most w u / 2 each or,
-    if the walk is one cell, one by at most w u. With `norm` 2, the squares therefore add up to at most C^2.
+    Sensitivity: the walk, and therefore u, is a function of its trip alone. No term is negative. With `norm` 1, the
+    trip changes the vector in the L1 norm by k u + 2 w floor(u / 2) <= (k + w) u <= C. Without loops, the cells of a
+    walk are all different, and so are the edges between them: k numbers change by u each, and two by at most w u / 2
+    each or, if the walk is one cell, one by at most w u. With `norm` 2, the squares therefore add up to at most C^2.
 
     Bits: C <= 2^31, and a trip changes a number by at most C. u^2 (2 k + w^2) is at most 2^32 (2^25 + 2^16).
     """
