@@ -28,9 +28,7 @@ def run_sql(where: str, statement: str) -> list[tuple[object, ...]]:
     return rows
 
 
-def spend(
-    ledger: Ledger, name: str, epsilon: Any, total: Any = None, unit: Unit = TRIP, delta: Any = None
-) -> Charge:
+def spend(ledger: Ledger, name: str, epsilon: Any, total: Any = None, unit: Unit = TRIP, delta: Any = None) -> Charge:
     """Charge a publication about which nothing matters but its epsilon and delta."""
     return ledger.spend(name, epsilon, unit, "flux", "grid", total, delta=delta)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -140,7 +141,7 @@ class Ledger:
                 name,
                 promise.epsilon,
                 after.total,
-                after.left,
+                Fraction(0),  # see below
                 rows.now(),
                 new_ledger=not known,
                 new_data_set=account is None or not account.publications,
@@ -151,7 +152,7 @@ class Ledger:
             rows.add_publication(connection, charge, unit, mechanism, grid)
             if sketch is not None:
                 save_sketch(connection, name, sketch)
-        return charge
+        return replace(charge, left=after.left)  # with a delta, this takes a moment, in which others need not wait
 
     def delivered(self, id: str) -> None:
         """Record that the release was handed over; the time of the first call counts."""
