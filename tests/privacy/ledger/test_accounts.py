@@ -191,7 +191,10 @@ def test_nothing_and_everything() -> None:
     assert (almost.left, almost.left_rho, almost.is_covered) == (0, 0, True)
     widest = account_with(Fraction(1000), [Fraction(1, 10**13)], [])
     assert 999 < widest.left <= 1000
-    assert widest.least_total == Fraction(widest.least_total.limit_denominator(10**12))
+    more = account_with(Fraction(3), [rho_of(Fraction(1), DELTA) + Fraction(1, 10**18)], [])
+    assert more.spent <= 1  # rounded up, but the rho of epsilon 1, rounded down, does not cover it
+    assert more.least_total == Fraction("1.00001")
+    assert more.with_total(more.least_total).is_covered
 
 
 def test_costs_of_publications_as_epsilons() -> None:

@@ -238,7 +238,8 @@ def test_what_cannot_be_exchanged(where: str, ledger: Ledger) -> None:
     mixed = spend(ledger, "mixed", "0.5")
     last = spend(ledger, "mixed", account(ledger, "mixed").left, delta=1e-8)
     ledger.delivered(delivered.id)
-    ledger.settle(settled.id, Fraction(1, 1000))
+    assert settled.rho is not None
+    ledger.settle(settled.id, settled.rho)  # all of it was used
     before = run_sql(where, "SELECT * FROM dqam_publications ORDER BY number")
     for charge in (part, delivered, settled, pure, old, mixed):
         assert ledger.exchange(charge.id) is False
