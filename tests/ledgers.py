@@ -28,9 +28,9 @@ def run_sql(where: str, statement: str) -> list[tuple[object, ...]]:
     return rows
 
 
-def spend(ledger: Ledger, name: str, epsilon: Any, total: Any = None, unit: Unit = TRIP) -> Charge:
-    """Charge a publication about which nothing matters but its epsilon."""
-    return ledger.spend(name, epsilon, unit, "flux", "grid", total)
+def spend(ledger: Ledger, name: str, epsilon: Any, total: Any = None, unit: Unit = TRIP, delta: Any = None) -> Charge:
+    """Charge a publication about which nothing matters but its epsilon and delta."""
+    return ledger.spend(name, epsilon, unit, "flux", "grid", total, delta=delta)
 
 
 def account(ledger: Ledger, name: str) -> Account:

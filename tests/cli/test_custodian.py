@@ -17,6 +17,7 @@ import dqam
 from dqam import cities
 from dqam.cli.custodian import _saved
 from dqam.privacy.ledger import Ledger
+from dqam.values.conversion import epsilon_of
 from tests.cli.cases import CITY, MIDDLE, publish
 from tests.commands import run
 from tests.ledgers import account, spend
@@ -292,6 +293,72 @@ def test_a_total_is_raised_only_if_the_custodian_is_sure(tmp_path: Path, monkeyp
     assert len(asked) == 2
     assert run("ledger", "--ledger", where, "total", "buses", "1").returncode == 2
     assert run("ledger", "--ledger", where, "total", "taxis", "much").returncode == 2
+
+
+def test_a_budget_with_a_delta_is_registered_and_shown(tmp_path: Path) -> None:
+    where = tmp_path / "ledger.db"
+    done = run("ledger", "--ledger", where, "register", "taxis", "3", "--delta", "1e-8")
+    assert (done.returncode, done.stdout) == (0, "taxis: total epsilon 3 for one trip, delta = 1e-8\n")
+    assert "add up" not in run("ledger", "--ledger", where).stdout  # nothing is there to add up
+    ledger = Ledger.open(where)
+    first, pure = spend(ledger, "taxis", 1, delta=1e-8), spend(ledger, "taxis", "0.01")
+    early = spend(ledger, "taxis", 2, delta=1e-8)
+    assert first.rho
+    assert early.rho
+    ledger.settle(early.id, early.rho / 10)
+    ledger.delivered(pure.id)
+    whole = spend(ledger, "trams", "0.5", delta="2.5e-7")
+    assert ledger.exchange(whole.id)
+    spend(ledger, "buses", 1, 2)
+    shown = " ".join(run("ledger", "--ledger", where).stdout.split())
+    left = account(ledger, "taxis").left
+    assert "taxis, for one trip, delta = 1e-8 When (UTC) What Epsilon" in shown
+    assert "flux on grid, not delivered; spent anyway 1 " in shown
+    assert "flux on grid 0.01 (pure)" in shown
+    used = Fraction(shown.partition("ended early: ")[2].partition(" of 2 ")[0])
+    assert 0 <= used - epsilon_of(early.rho / 10, Fraction(1, 10**8)) < Fraction(1, 10**6)
+    assert f"left {float(left)} of 3 With a delta, rhos add up and epsilons do not, so these rows need not" in shown
+    assert "trams, for one trip, delta = 2.5e-7" in shown
+    assert "flux on grid, continued without delta, not 0.5 (pure) delivered; spent anyway" in shown  # on two lines
+    assert "buses, for one trip When (UTC)" in shown
+    assert shown.count("rhos add up") == 2
+    found = json.loads(run("ledger", "--ledger", where, "--json").stdout)["datasets"]
+    taxis, trams, buses = found
+    assert [each["delta"] for each in found] == [1e-8, 2.5e-7, None]
+    rest = account(ledger, "taxis").left_rho
+    assert rest is not None
+    assert [each["left_rho"] for each in found] == [float(rest), 0, None]
+    assert (taxis["total"], taxis["left"]) == (3, float(left))
+    assert [one["rho"] for one in taxis["publications"]] == [float(first.rho), None, float(early.rho)]
+    assert [one["epsilon"] for one in taxis["publications"]] == [1, 0.01, 2]
+    assert taxis["publications"][2]["settled"] == float(early.rho / 10)
+    assert whole.rho
+    assert [(one["rho"], one["exchanged"]) for one in trams["publications"]] == [(None, float(whole.rho))]
+    assert [(one["rho"], one["exchanged"]) for one in buses["publications"]] == [(None, None)]
+
+
+def test_totals_with_a_delta(tmp_path: Path) -> None:
+    where = tmp_path / "ledger.db"
+    ledger = Ledger.open(where)
+    for _ in range(4):
+        spend(ledger, "taxis", 1, 3, delta=1e-8)
+    lower = run("ledger", "--ledger", where, "total", "taxis", "2.5")
+    assert (lower.returncode, lower.stdout) == (
+        0,
+        f"taxis: {float(account(ledger, 'taxis').left)} of 2.5 left, delta = 1e-8\n",
+    )
+    for total, words in (
+        ("2", "is spent and cannot be taken back, so the total cannot be 2; give at least 2.0"),
+        ("2000", "With a delta, epsilon must be 1e-06 to 1000; got 2000."),
+    ):
+        refused = run("ledger", "--ledger", where, "total", "taxis", total, "--sure")
+        assert refused.returncode == 2
+        assert words in " ".join(refused.stderr.split())
+    for delta, words in (("0.5", "from 1e-30 to 0.01, or left out; got '0.5'"), ("much", "got 'much'")):
+        refused = run("ledger", "--ledger", where, "register", "trams", "1", "--delta", delta)
+        assert refused.returncode == 2
+        assert words in " ".join(refused.stderr.split())
+    assert [each.epsilon for each in account(ledger, "taxis").totals] == [3, Fraction(5, 2)]
 
 
 def test_what_ended_early_is_shown(tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ ROOT = Path(dqam.__file__).parent
         ("give it in metres, gap='500m'.", "give it in metres, --max-gap 500m."),
         ("give more memory=... or use engine='local'.", "give more --memory ... or use --engine local."),
         ("dataset='Porto taxis' and total=2.5.", "--dataset 'Porto taxis' and --total 2.5."),
+        ("publish with delta=1e-8, or delta=2.5e-7.", "publish with --delta 1e-8, or --delta 2.5e-7."),
+        ("publish with delta='1/300000000'.", "publish with --delta 1/300000000."),
         ("change it with Ledger.set_total('taxis', 3).", "change it with `dqam ledger total taxis 3`."),
         ("see `Ledger.history()`.", "see `dqam ledger`."),
         ("`Ledger.set_total('my taxis', EPSILON)`", "`dqam ledger total 'my taxis' EPSILON`"),

@@ -27,11 +27,13 @@ from dqam.cli.terminal import (
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
 from dqam.runtime.files import writable
-from dqam.values.guarantee import parse_epsilon, spell
+from dqam.values.guarantee import parse_epsilon, spell, spell_delta
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from dqam.geometry.walks import Gap
-    from dqam.privacy.ledger import Ledger
+    from dqam.privacy.ledger import Account, Ledger, Publication
     from dqam.release.release import Release
     from dqam.sources import Source
 
@@ -240,6 +242,7 @@ def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
 
     \b
       dqam ledger                              all data sets
+      dqam ledger register taxis 3             set the total before the first publication
       dqam ledger total taxis 3                set the total to 3; raising it weakens the guarantee
       dqam ledger --ledger postgresql://user@host/database
     """
@@ -256,14 +259,18 @@ def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
                     {
                         "name": account.name,
                         "unit": account.unit_name,
+                        "delta": float(account.delta) or None,
                         "total": float(account.total),
                         "spent": float(account.spent),
                         "left": float(account.left),
+                        "left_rho": _number(account.left_rho),
                         "publications": [
                             {
                                 "id": one.id,
                                 "epsilon": float(one.epsilon),
-                                "settled": None if one.settled is None else float(one.settled),
+                                "rho": _number(one.rho),
+                                "settled": _number(one.settled),
+                                "exchanged": _number(one.exchanged),
                                 "mechanism": one.mechanism,
                                 "grid": one.grid,
                                 "when": one.when,
@@ -280,19 +287,40 @@ def ledger(context: click.Context, ledger: str | None, as_json: bool) -> None:
     if not accounts:
         answers.print("Nothing has been published yet.")
     for account in accounts:
-        table = Table(title=f"{plain(account.name)}, for one {account.unit_name}", title_justify="left", box=None)
+        title = f"{plain(account.name)}, for one {account.unit_name}{_at_delta(account)}"
+        table = Table(title=title, title_justify="left", box=None)
         for header in ("When (UTC)", "What", "Epsilon"):
             table.add_column(header, justify="right" if header == "Epsilon" else "left")
         events = [(total.when, f"total set to {spell(total.epsilon)}", "") for total in account.totals]
         for one in account.publications:
             state = "" if one.delivered else ", not delivered; spent anyway"
             if one.settled is not None:
-                state = f", ended early: {spell(one.settled)} of {spell(one.epsilon)} spent"
-            events.append((one.when, f"{one.mechanism} on {one.grid}{state}", spell(one.cost)))
+                state = f", ended early: {spell(account.epsilon_of(one))} of {spell(one.epsilon)} spent"
+            went_on = "" if one.exchanged is None else ", continued without delta"
+            events.append((one.when, f"{one.mechanism} on {one.grid}{went_on}{state}", _cost(account, one)))
         for when, what, cost in sorted(events, key=lambda event: event[0]):
             table.add_row(when[:19].replace("T", " "), plain(what), cost)
         table.add_row("", "[bold]left[/]", f"[bold]{spell(account.left)} of {spell(account.total)}[/]")
         answers.print(table)
+        if account.delta and account.publications:
+            answers.print(
+                " With a delta, rhos add up and epsilons do not, so these rows need not add up to the total.",
+                soft_wrap=True,
+            )
+
+
+def _number(amount: Fraction | None) -> float | None:
+    return None if amount is None else float(amount)
+
+
+def _at_delta(account: Account) -> str:
+    return f", delta = {spell_delta(account.delta)}" if account.delta else ""
+
+
+def _cost(account: Account, publication: Publication) -> str:
+    """The epsilon that a publication cost; where both kinds can occur, a pure one is marked."""
+    pure = account.delta and publication.rho is None
+    return f"{spell(account.epsilon_of(publication))}{' (pure)' if pure else ''}"
 
 
 @ledger.command()
@@ -315,7 +343,8 @@ def total(book: Ledger, name: str, epsilon: str, sure: bool) -> None:
             raise InputError(f"The total of {account.name} stays {spell(account.total)}.")
     book.set_total(name, new)
     (account,) = book.history(name)
-    answers.print(f"{account.name}: {spell(account.left)} of {spell(account.total)} left", markup=False)
+    left = f"{spell(account.left)} of {spell(account.total)} left"
+    answers.print(f"{account.name}: {left}{_at_delta(account)}", markup=False)
 
 
 @ledger.command()
@@ -328,12 +357,19 @@ def total(book: Ledger, name: str, epsilon: str, sure: bool) -> None:
     show_default=True,
     help="Unit of the privacy guarantee.",
 )
+@click.option(
+    "--delta",
+    help="Small probability with which EPSILON may fail, such as 1e-8; it cannot be changed later. Default: none, for "
+    "pure differential privacy.",
+)
 @click.pass_obj
-def register(book: Ledger, name: str, epsilon: str, unit: str) -> None:
+def register(book: Ledger, name: str, epsilon: str, unit: str, delta: str | None) -> None:
     """Register the data set NAME with a total of EPSILON before anything is published from it.
 
     \b
       dqam ledger register taxis 3 --unit person
+      dqam ledger register taxis 3 --delta 1e-8
     """
-    book.register(name, epsilon, unit)
-    answers.print(f"{name}: total epsilon {epsilon} for one {unit}", markup=False)
+    book.register(name, epsilon, unit, delta)
+    (account,) = book.history(name)
+    answers.print(f"{name}: total epsilon {epsilon} for one {unit}{_at_delta(account)}", markup=False)

@@ -41,13 +41,14 @@ OPTIONS = {
     "dataset": "--dataset",
     "total": "--total",
     "epsilon": "--epsilon",
+    "delta": "--delta",
     "unit": "--unit",
     "max_trips": "--max-trips",
     "mechanism": "--mechanism",
     "ledger": "--ledger",
 }
 _TEXT = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""
-_VALUE = rf"{_TEXT}|\.\.\.|\d+(?:[./]\d+)?"
+_VALUE = rf"{_TEXT}|\.\.\.|\d+(?:[./]\d+)?(?:e-?\d+)?"
 _COLUMNS = re.compile(rf"\bcolumns=\{{((?:{_TEXT}|[^{{}}'\"])*)\}}")
 _COLUMN = re.compile(rf"({_TEXT})\s*:\s*({_VALUE})")
 _FLAG = re.compile(rf"(?<![\w/])({'|'.join(FLAGS)})=True\b")

@@ -61,7 +61,7 @@ def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
-    """The smallest epsilon with which the formula makes rho-zCDP (epsilon, delta)-private, rounded up.
+    """The smallest epsilon with which the formula makes rho-zCDP (epsilon, delta)-private, rounded up; never below 0.
 
     >>> round(float(epsilon_of(Fraction("0.0172053180382643"), Fraction(1, 10**8))), 9)
     1.0
@@ -74,7 +74,7 @@ def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
         def epsilon(alpha: Decimal) -> Decimal:
             return alpha * whole + _price(alpha, delta)
 
-        return _rounded(_best(epsilon, min), ROUND_CEILING)
+        return _rounded(max(Decimal(0), _best(epsilon, min)), ROUND_CEILING)
 
 
 def pure_epsilon(rho: Fraction) -> Fraction:

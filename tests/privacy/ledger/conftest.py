@@ -45,11 +45,35 @@ INSERT INTO dqam_publications (id, data_set, epsilon, unit, max_trips, mechanism
 """
 
 
+SECOND = """
+CREATE TABLE dqam_secrets (name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (name));
+CREATE TABLE dqam_sketches (number {serial}, data_set TEXT NOT NULL REFERENCES dqam_data_sets (name),
+    digest TEXT NOT NULL, sketch {binary} NOT NULL, PRIMARY KEY (number), UNIQUE (data_set, digest));
+ALTER TABLE dqam_publications ADD COLUMN settled TEXT;
+INSERT INTO dqam_secrets VALUES ('sketches', '000102030405060708090a0b0c0d0e0f');
+INSERT INTO dqam_publications (id, data_set, epsilon, unit, max_trips, mechanism, grid, noted, settled) VALUES
+    ('two', 'taxis', '1', 'trip', 1, 'flux', 'grid', '2026-01-02T00:00:00.000+00:00', '1/3');
+UPDATE dqam_ledger SET version = 2
+"""
+
+
+def run_script(where: str, script: str) -> None:
+    types = ("SERIAL", "BYTEA") if "://" in where else ("INTEGER NOT NULL", "BLOB")
+    for statement in script.format(serial=types[0], binary=types[1]).split(";"):
+        run_sql(where, statement)
+
+
 @pytest.fixture
 def old(where: str) -> str:
     """A ledger of version 1, with 1/2 of 3 spent."""
     if "://" not in where:
         Path(where).parent.mkdir()
-    for statement in OLD.format(serial="SERIAL" if "://" in where else "INTEGER NOT NULL").split(";"):
-        run_sql(where, statement)
+    run_script(where, OLD)
     return where
+
+
+@pytest.fixture
+def second(old: str) -> str:
+    """A ledger of version 2, with 5/6 of 3 spent: of a publication of 1, which was settled, only 1/3."""
+    run_script(old, SECOND)
+    return old

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dqam.errors import BudgetError, InputError
 from dqam.privacy.ledger import Ledger
+from dqam.values.conversion import epsilon_of, rho_of
 from dqam.values.guarantee import Unit
 from tests.ledgers import TRIP, account, run_sql, spend
 
@@ -132,6 +133,144 @@ def test_what_cannot_be_settled(ledger: Ledger) -> None:
     assert account(ledger, "taxis").left == 0
 
 
+DELTA = Fraction(1, 10**8)
+
+
+def test_a_budget_with_a_delta_is_recorded(where: str, ledger: Ledger) -> None:
+    ledger.register("porto", 3, "person", "1e-8")
+    person, one, total = Unit.person(10), rho_of(Fraction(1), DELTA), rho_of(Fraction(3), DELTA)
+    first = ledger.spend("porto", 1, person, "flux", "256 x 256", 3, delta=1e-8)
+    assert (first.epsilon, first.delta, first.rho, first.total) == (1, DELTA, one, 3)
+    pure = ledger.spend("porto", "1/100", person, "flux", "8 x 8")
+    assert (pure.epsilon, pure.delta, pure.rho, pure.total) == (Fraction(1, 100), 0, None, 3)
+    (porto,) = Ledger.open(where).history()
+    assert (porto.delta, porto.total, porto.left) == (DELTA, 3, pure.left)
+    assert porto.left_rho == total - one - Fraction(1, 20_000)
+    assert porto.spent == epsilon_of(one + Fraction(1, 20_000), DELTA)
+    assert [(p.rho, p.cost, p.exchanged) for p in porto.publications] == [
+        (one, one, None),
+        (None, Fraction(1, 100), None),
+    ]
+    assert run_sql(where, "SELECT delta FROM dqam_data_sets") == [("1/100000000",)]
+    assert run_sql(where, "SELECT rho FROM dqam_publications ORDER BY number") == [(str(one),), (None,)]
+    assert ledger.spend("porto", porto.left, person, "flux", "grid", delta=DELTA).left < Fraction(1, 100)
+
+
+def test_seven_publications_of_1_fit_in_3(ledger: Ledger) -> None:
+    for _ in range(7):
+        spend(ledger, "porto", 1, 3, delta=1e-8)
+    with pytest.raises(BudgetError, match="0.966596 of 3 is left"):
+        spend(ledger, "porto", 1, delta=1e-8)
+    porto = account(ledger, "porto")
+    assert porto.left_rho == rho_of(Fraction(3), DELTA) - 7 * rho_of(Fraction(1), DELTA)
+    spend(ledger, "porto", porto.left, delta=1e-8)
+    with pytest.raises(BudgetError):
+        spend(ledger, "porto", "0.01", delta=1e-8)
+    with pytest.raises(BudgetError):
+        spend(ledger, "porto", "0.001")
+
+
+def test_an_unknown_data_set_gets_the_delta_of_its_first_publication(ledger: Ledger) -> None:
+    assert spend(ledger, "porto", "1/3", delta=1e-8).left == 0
+    assert 0.9 < spend(ledger, "lisbon", "1/3", 1, delta=1e-8).left < 1
+    assert spend(ledger, "faro", "1/3", 1, delta=0).left == Fraction(2, 3)
+    deltas = {each.name: (each.delta, each.total) for each in ledger.history()}
+    assert deltas == {"porto": (DELTA, Fraction(1, 3)), "lisbon": (DELTA, 1), "faro": (0, 1)}
+
+
+def test_totals_with_a_delta_cover_what_is_spent(ledger: Ledger) -> None:
+    for _ in range(4):
+        spend(ledger, "porto", 1, 3, delta=1e-8)
+    with pytest.raises(InputError, match=r"epsilon 2.0\d* at delta 1e-8 is spent .* cannot be 2; give") as refused:
+        ledger.set_total("porto", 2)
+    least = Fraction(str(refused.value).rstrip(".").rpartition(" ")[2])
+    with pytest.raises(InputError, match="cannot be taken back"):
+        ledger.set_total("porto", least - Fraction(1, 10**5))
+    ledger.set_total("porto", least)
+    with pytest.raises(BudgetError):
+        spend(ledger, "porto", "0.1", delta=1e-8)
+    ledger.set_total("porto", 5)
+    spend(ledger, "porto", 4, delta=1e-8)
+    assert [each.epsilon for each in account(ledger, "porto").totals] == [3, least, 5]
+
+
+def test_what_ended_early_is_settled_in_rho(where: str, ledger: Ledger) -> None:
+    first = spend(ledger, "taxis", 1, 3, delta=1e-8)
+    assert first.rho is not None
+    with pytest.raises(InputError, match="was charged rho 0.0172053180382643 and cannot have used 0.5"):
+        ledger.settle(first.id, Fraction(1, 2))
+    ledger.settle(first.id, first.rho / 3)
+    assert account(ledger, "taxis").left_rho == rho_of(Fraction(3), DELTA) - first.rho / 3
+    second, pure = spend(ledger, "taxis", 1, delta=1e-8), spend(ledger, "taxis", "0.01")
+    assert second.rho is not None
+    long = second.rho / 7 + Fraction(1, 3**300)  # more digits than the ledger stores
+    ledger.settle(second.id, long)
+    ledger.settle(pure.id, Fraction(1, 3**300))
+    publications = account(Ledger.open(where), "taxis").publications
+    assert [one.rho for one in publications] == [first.rho, second.rho, None]
+    assert publications[0].settled == first.rho / 3
+    for one, used in zip(publications[1:], (long, Fraction(1, 3**300)), strict=True):
+        assert one.settled is not None
+        assert used < one.settled <= used + Fraction(1, 10**50)
+
+
+def test_a_publication_is_exchanged_for_a_pure_one(where: str, ledger: Ledger) -> None:
+    charge = spend(ledger, "taxis", 1, delta=1e-8)
+    assert ledger.exchange(charge.id) is True
+    assert ledger.exchange(charge.id) is False
+    taxis = account(Ledger.open(where), "taxis")
+    (one,) = taxis.publications
+    assert (one.epsilon, one.rho, one.exchanged, one.cost) == (1, None, charge.rho, 1)
+    assert (taxis.spent, taxis.left, taxis.left_rho) == (1, 0, 0)
+    for delta in (None, 1e-8):
+        with pytest.raises(BudgetError):
+            spend(ledger, "taxis", "0.001", delta=delta)
+    ledger.settle(charge.id, Fraction(1, 20))  # its currency is epsilon now
+    assert account(ledger, "taxis").publications[0].cost == Fraction(1, 20)
+    assert account(ledger, "taxis").left_rho == rho_of(Fraction(1), DELTA) - Fraction(1, 800)  # (b) leaves less
+
+
+def test_what_cannot_be_exchanged(where: str, ledger: Ledger) -> None:
+    part = spend(ledger, "part of the budget", 1, 3, delta=1e-8)
+    delivered, settled = (spend(ledger, name, 1, delta=1e-8) for name in ("delivered", "settled"))
+    pure, old = spend(ledger, "pure", 1, 1), spend(ledger, "pure beside", "0.1", 1)
+    ledger.register("mixed", 1, "trip", 1e-8)
+    mixed = spend(ledger, "mixed", "0.5")
+    last = spend(ledger, "mixed", account(ledger, "mixed").left, delta=1e-8)
+    ledger.delivered(delivered.id)
+    assert settled.rho is not None
+    ledger.settle(settled.id, settled.rho)  # all of it was used
+    before = run_sql(where, "SELECT * FROM dqam_publications ORDER BY number")
+    for charge in (part, delivered, settled, pure, old, mixed):
+        assert ledger.exchange(charge.id) is False
+    assert run_sql(where, "SELECT * FROM dqam_publications ORDER BY number") == before
+    assert ledger.exchange(last.id) is True  # 0.5 + 0.5 is all of it, whatever its kind
+    with pytest.raises(InputError, match="has no publication 'nothing'"):
+        ledger.exchange("nothing")
+
+
+def test_an_exchange_never_leaves_less(ledger: Ledger) -> None:
+    possible = 0
+    for i, (delta, total, epsilon) in enumerate(
+        (delta, total, epsilon)
+        for delta in ("0.01", "1e-8")
+        for total in ("0.02", "1")
+        for epsilon in ("0.01", "0.02", "1")
+        if Fraction(epsilon) <= Fraction(total)
+    ):
+        name = f"{i} taxis"
+        charge, before = spend(ledger, name, epsilon, total, delta=delta), account(ledger, name)
+        exchanged = ledger.exchange(charge.id)
+        after = account(ledger, name)
+        limit, squared = rho_of(Fraction(total), Fraction(delta)), Fraction(epsilon) ** 2 / 2
+        rest = Fraction(total) - Fraction(epsilon)
+        as_pure = max(limit - squared, rho_of(rest, Fraction(delta)))
+        assert exchanged == (before.left_rho is not None and as_pure >= before.left_rho)
+        assert after.left_rho == (as_pure if exchanged else before.left_rho)
+        possible += exchanged
+    assert 3 <= possible <= 8
+
+
 AMOUNTS = st.sampled_from(["0.1", "0.25", "1/3", "0.7", "1", "2"])
 NAMES = st.sampled_from(["a", "b"])
 UNITS = st.sampled_from([TRIP, TRIP, Unit.person(2)])
@@ -209,3 +348,60 @@ def test_the_ledger_does_as_its_model(ledger: Ledger, steps: list[tuple[str, str
     assert {name: [t.epsilon for t in each.totals] for name, each in accounts.items()} == model.totals
     assert {name: [p.cost for p in each.publications] for name, each in accounts.items()} == model.spent
     assert all(each.left >= 0 for each in accounts.values())
+
+
+WITH_DELTA = st.lists(
+    st.tuples(
+        st.sampled_from(["spend", "spend", "pure", "exchange", "settle", "set_total"]),
+        st.sampled_from(["0.05", "0.1", "1", "3"]),
+    ),
+    min_size=4,
+    max_size=10,
+)
+
+
+@given(steps=WITH_DELTA)
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_ledger_with_a_delta_does_as_its_model(ledger: Ledger, steps: list[tuple[str, str]]) -> None:
+    """The state is always covered by its total, and a step is refused exactly if it would not be."""
+    name = f"city {len(ledger.history())}"
+    ledger.register(name, 3, "trip", DELTA)
+    total, kinds, amounts, ids, settled = Fraction(3), list[str](), list[Fraction](), list[str](), list[bool]()
+
+    def left(total: Fraction, kinds: list[str], amounts: list[Fraction]) -> Fraction:
+        pairs = list(zip(kinds, amounts, strict=True))
+        rho = sum((amount for kind, amount in pairs if kind == "rho"), Fraction(0))
+        pure = [amount for kind, amount in pairs if kind == "pure"]
+        bounds = [rho_of(total, DELTA) - sum((each**2 for each in pure), Fraction(0)) / 2]
+        if sum(pure) <= total:
+            bounds.append(rho_of(total - sum(pure), DELTA))
+        return max(bounds) - rho
+
+    for what, text in steps:
+        amount = Fraction(text)
+        if what in ("spend", "pure"):
+            kind, cost = ("rho", rho_of(amount, DELTA)) if what == "spend" else ("pure", amount)
+            if left(total, [*kinds, kind], [*amounts, cost]) < 0:
+                with pytest.raises(BudgetError):
+                    spend(ledger, name, text, delta=DELTA if what == "spend" else None)
+            else:
+                ids.append(spend(ledger, name, text, delta=DELTA if what == "spend" else None).id)
+                kinds, amounts, settled = [*kinds, kind], [*amounts, cost], [*settled, False]
+        elif what == "exchange" and ids:
+            pure = [*kinds[:-1], "pure"], [*amounts[:-1], account(ledger, name).publications[-1].epsilon]
+            due = kinds[-1] == "rho" and not settled[-1] and left(total, *pure) >= left(total, kinds, amounts)
+            assert ledger.exchange(ids[-1]) == due
+            kinds, amounts = pure if due else (kinds, amounts)
+        elif what == "settle" and ids and not settled[-1]:
+            amounts[-1], settled[-1] = amounts[-1] / 3, True
+            ledger.settle(ids[-1], amounts[-1])
+        elif what == "set_total":
+            if left(amount, kinds, amounts) < 0:
+                with pytest.raises(InputError, match="cannot be taken back"):
+                    ledger.set_total(name, amount)
+            else:
+                ledger.set_total(name, amount)
+                total = amount
+        found = account(ledger, name)
+        assert (found.total, found.left_rho) == (total, left(total, kinds, amounts))
+        assert found.is_covered

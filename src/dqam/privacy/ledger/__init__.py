@@ -4,13 +4,19 @@ What is charged when:
 
 1. `Ledger.check` charges nothing. It refuses early what `Ledger.spend` would refuse later, except for what depends on
    the trips.
-2. `Ledger.spend` charges the whole epsilon of a publication, or refuses. The charge is one transaction, and it is on
+2. `Ledger.spend` charges the whole budget of a publication, or refuses. The charge is one transaction, and it is on
    disk before the method returns. Noise may be drawn only after that.
-3. `Ledger.delivered` records that the release was handed over: saved, or returned. The charge stays as it is.
-4. `Ledger.settle` records that a publication ended early, without a release. What it had not used is given back.
+3. `Ledger.exchange` records, while a publication with a delta runs, that it goes on without one.
+4. `Ledger.delivered` records that the release was handed over: saved, or returned. The charge stays as it is.
+5. `Ledger.settle` records that a publication ended early, without a release. What it had not used is given back.
 
-If the program fails or is killed between 2 and the end, the whole epsilon stays charged. The epsilons of a data set's
-publications are exact fractions and add up to at most its total; `Ledger.set_total` changes the total, on record.
+If the program fails or is killed between 2 and the end, the whole charge stays spent. `Ledger.set_total` changes the
+total, on record.
+
+A data set has one of two kinds of budgets, chosen when it is registered or first published. A pure budget is an
+epsilon: the epsilons of all publications add up to at most the total. A budget with a delta is an epsilon at that
+delta, which never changes. It is accounted in rho: the rhos of publications with this delta add up, and pure
+publications are accepted too (`dqam.privacy.ledger.accounts` has the rules). All amounts are exact fractions.
 
 A data set is identified by its name, where names that look alike are the same, and by sketches of its trips, so that
 trips that were published under one name do not get a second budget under another. The ledger is for the custodian only

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from dqam.errors import InputError
 from dqam.privacy.ledger.location import secrets_of, without_secrets
-from dqam.privacy.ledger.tables import VERSION, DamagedError, create_or_upgrade, read_versions, tables_exist
+from dqam.privacy.ledger.tables import VERSION, DamagedError, create_or_upgrade, is_old, read_versions, tables_exist
 
 TIMEOUT = 60  # seconds to wait for the transactions of others
 ADVISORY_LOCK = 0x6471616D  # PostgreSQL's lock that stands for the whole ledger
@@ -53,7 +53,7 @@ class Database:
                 ) from None
         with self.transaction(write=False, check_version=False) as connection:
             new = not tables_exist(connection)
-            old = not new and read_versions(connection) == [1]
+            old = not new and is_old(read_versions(connection))
         if new and self.is_sqlite:
             os.chmod(self.place, 0o600)  # the ledger says what was published, and when
         if new or old:

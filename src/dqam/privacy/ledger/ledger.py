@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,13 +19,15 @@ from dqam.privacy.ledger.accounts import (
     Publication,
     check_request,
     exact_epsilon,
+    exact_promise,
     how_to_set_total,
+    rounded_up,
 )
 from dqam.privacy.ledger.database import Database
 from dqam.privacy.ledger.location import default_location, locate
 from dqam.privacy.ledger.names import canonical_name
 from dqam.privacy.ledger.same_trips import check_same_trips, save_sketch
-from dqam.values.guarantee import Number, Unit, spell
+from dqam.values.guarantee import Number, Promise, Unit, parse_epsilon, spell, spell_delta
 
 if TYPE_CHECKING:
     from dqam.privacy.sketch import Sketch
@@ -56,28 +59,31 @@ class Ledger:
         ledger._database.prepare()
         return ledger
 
-    def register(self, name: str, total: Number, unit_name: str) -> None:
-        """Open an account for a data set that has none."""
-        name, epsilon = canonical_name(name), exact_epsilon(total)
+    def register(self, name: str, total: Number, unit_name: str, delta: Number | None = None) -> None:
+        """Open an account for a data set that has none. Its delta is fixed from then on; without one it is pure."""
+        name, promise = canonical_name(name), exact_promise(total, delta)
         if unit_name not in ("trip", "person"):
             raise InputError(f"The unit must be 'trip' or 'person'; got {unit_name!r}.")
         with self._database.transaction() as connection:
             if account := rows.find_account(connection, name):
                 raise InputError(
                     f"{account.shown_for(name)} is in the ledger already, with a total of {spell(account.total)}; "
-                    f"change that with `{how_to_set_total(account.name, epsilon)}`."
+                    f"change that with `{how_to_set_total(account.name, promise.epsilon)}`."
                 )
-            rows.add_account(connection, name, epsilon, unit_name)
+            rows.add_account(connection, name, promise.epsilon, unit_name, promise.delta)
 
     def set_total(self, name: str, total: Number) -> None:
         """Change the total budget of a data set, to no less than what is spent. Earlier totals stay on record."""
         name, epsilon = canonical_name(name), exact_epsilon(total)
         with self._database.transaction() as connection:
             account = _known(rows.find_account(connection, name), name)
-            if epsilon < account.spent:
+            Promise.of(epsilon, account.delta)  # with a delta, not every epsilon can be a total
+            if not account.with_total(epsilon).is_covered:
+                spent = spell(account.least_total)
+                at_delta = f" at delta {spell_delta(account.delta)}" if account.delta else ""
                 raise InputError(
-                    f"{account.shown_for(name)}: epsilon {spell(account.spent)} is spent and cannot be taken back, so "
-                    f"the total cannot be {spell(epsilon)}; give at least {spell(account.spent)}."
+                    f"{account.shown_for(name)}: epsilon {spent}{at_delta} is spent and cannot be taken back, so the "
+                    f"total cannot be {spell(epsilon)}; give at least {spent}."
                 )
             rows.add_total(connection, account.name, epsilon)
 
@@ -87,12 +93,15 @@ class Ledger:
         with self._database.transaction(write=False) as connection:
             return rows.read_sketch_key(connection)
 
-    def check(self, name: str, epsilon: Number, unit: Unit, total: Number | None = None) -> None:
+    def check(
+        self, name: str, epsilon: Number, unit: Unit, total: Number | None = None, delta: Number | None = None
+    ) -> None:
         """Refuse a request that `spend` would refuse, before long work is done for it. Nothing is charged."""
-        name = canonical_name(name)
+        name, promise = canonical_name(name), exact_promise(epsilon, delta)
+        expected = None if total is None else exact_epsilon(total)
         with self._database.transaction(write=False) as connection:
             account = rows.find_account(connection, name)
-        check_request(account, name, exact_epsilon(epsilon), unit.name, None if total is None else exact_epsilon(total))
+        check_request(account, name, promise, unit.name, expected)
 
     def spend(
         self,
@@ -103,6 +112,7 @@ class Ledger:
         grid: str,
         total: Number | None = None,
         *,
+        delta: Number | None = None,
         sketch: Sketch | None = None,
         sure: bool = False,
     ) -> Charge:
@@ -111,34 +121,38 @@ class Ledger:
         A new data set is registered with `total`, or with this epsilon as its total if `total` is not given. Trips
         that were published under another name are refused with a `SameTripsError`, unless the custodian is `sure`.
 
+        delta   of the data set, which a new one gets; without it, the publication is pure. A data set with a delta
+                accepts both kinds of publications, a pure data set only pure ones
         sketch  of the trips, made with `sketch_key`; the ledger keeps it to recognise the trips later
         """
-        name, requested = canonical_name(name), exact_epsilon(epsilon)
+        name, promise = canonical_name(name), exact_promise(epsilon, delta)
         expected = None if total is None else exact_epsilon(total)
         with self._database.transaction() as connection:
             account = rows.find_account(connection, name)
-            granted, left = check_request(account, name, requested, unit.name, expected)
+            after = check_request(account, name, promise, unit.name, expected)
             name = name if account is None else account.name
             known = rows.read_names(connection)
             if sketch is not None and not sure:
                 check_same_trips(connection, name, unit, sketch)
             if account is None:
-                rows.add_account(connection, name, granted, unit.name)
+                rows.add_account(connection, name, after.total, unit.name, after.delta)
             charge = Charge(
                 str(uuid.uuid4()),
                 name,
-                requested,
-                granted,
-                left - requested,
+                promise.epsilon,
+                after.total,
+                Fraction(0),  # see below
                 rows.now(),
                 new_ledger=not known,
                 new_data_set=account is None or not account.publications,
                 others=tuple(other for other in known if other != name),
+                delta=promise.delta,
+                rho=promise.rho,
             )
             rows.add_publication(connection, charge, unit, mechanism, grid)
             if sketch is not None:
                 save_sketch(connection, name, sketch)
-        return charge
+        return replace(charge, left=after.left)  # with a delta, this takes a moment, in which others need not wait
 
     def delivered(self, id: str) -> None:
         """Record that the release was handed over; the time of the first call counts."""
@@ -154,8 +168,11 @@ class Ledger:
 
         The rest can be spent again. Both numbers stay on record. Settling is final: it happens at most once, and never
         after the release was delivered. Without it, for example after a crash, the whole charge stays spent.
+
+        spent  a rho if the publication has one, otherwise an epsilon. If it has too many digits for the ledger, it is
+               rounded up
         """
-        spent = exact_epsilon(spent)
+        spent = parse_epsilon(spent)
         with self._database.transaction() as connection:
             publication = self._publication(connection, id)
             if publication.delivered is not None:
@@ -164,12 +181,29 @@ class Ledger:
                 )
             if publication.settled is not None:
                 raise InputError(f"Publication {id} was already settled, at {spell(publication.settled)}.")
-            if spent > publication.epsilon:
+            if spent > publication.charge:
+                currency = "epsilon" if publication.rho is None else "rho"
                 raise InputError(
-                    f"Publication {id} was charged epsilon {spell(publication.epsilon)} and cannot have used "
+                    f"Publication {id} was charged {currency} {spell(publication.charge)} and cannot have used "
                     f"{spell(spent)}."
                 )
-            rows.mark_settled(connection, id, spent)
+            rows.mark_settled(connection, id, rounded_up(spent, publication.charge))
+
+    def exchange(self, id: str) -> bool:
+        """Record that a publication that was charged a rho goes on as a pure one with its epsilon, if that is covered.
+
+        The answers of the publication, those before this call included, must then together be epsilon-private for the
+        epsilon of the publication. It stays charged in rho, and False is returned, if the exchange would leave less rho
+        for other publications, or if the publication was delivered or settled, or is pure already. For a publication
+        that takes the whole budget of its data set, the exchange is always possible.
+        """
+        with self._database.transaction() as connection:
+            account = rows.find_account_of(connection, id)
+            if account is None:
+                raise self._no_publication(id)
+            if possible := account.can_exchange(id):
+                rows.mark_exchanged(connection, id)
+        return possible
 
     def history(self, name: str | None = None) -> list[Account]:
         """The accounts of all data sets, or of one, in the order in which they were registered."""
@@ -190,8 +224,11 @@ class Ledger:
     def _publication(self, connection: Connection, id: str) -> Publication:
         publication = rows.find_publication(connection, id)
         if publication is None:
-            raise InputError(f"The ledger {self.place} has no publication {id!r}; `Ledger.history()` lists them.")
+            raise self._no_publication(id)
         return publication
+
+    def _no_publication(self, id: str) -> InputError:
+        return InputError(f"The ledger {self.place} has no publication {id!r}; `Ledger.history()` lists them.")
 
 
 def _known(account: Account | None, name: str) -> Account:

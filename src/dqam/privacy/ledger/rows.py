@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 from dqam.privacy.ledger.accounts import Account, Charge, Publication, Total
 from dqam.privacy.ledger.names import looks
 from dqam.privacy.ledger.tables import DATA_SETS, PUBLICATIONS, SECRETS, SKETCH_KEY, TOTALS, DamagedError
+from dqam.values.conversion import LARGEST_DELTA, LARGEST_EPSILON, SMALLEST_DELTA, SMALLEST_EPSILON
 from dqam.values.guarantee import Unit
 
 FRACTION = re.compile(r"[1-9][0-9]{0,100}(/[1-9][0-9]{0,100})?")
@@ -35,18 +36,23 @@ def read_accounts(connection: Connection, name: str | None = None) -> list[Accou
         data_sets = data_sets.where(DATA_SETS.c.name == name)
         totals = totals.where(TOTALS.c.data_set == name)
         publications = publications.where(PUBLICATIONS.c.data_set == name)
+    found = connection.execute(data_sets.order_by(DATA_SETS.c.registered, DATA_SETS.c.name)).all()
+    deltas = {row.name: _delta(row.delta) for row in found}
     totals_of: dict[str, list[Total]] = {}
     for row in connection.execute(totals.order_by(TOTALS.c.number)):
         totals_of.setdefault(row.data_set, []).append(Total(_fraction(row.epsilon), row.noted))
     publications_of: dict[str, list[Publication]] = {}
     for row in connection.execute(publications.order_by(PUBLICATIONS.c.number)):
-        publications_of.setdefault(row.data_set, []).append(_publication(row))
+        publications_of.setdefault(row.data_set, []).append(_publication(row, deltas.get(row.data_set, Fraction(0))))
     accounts = []
-    for row in connection.execute(data_sets.order_by(DATA_SETS.c.registered, DATA_SETS.c.name)):
-        if row.name not in totals_of:
+    for row in found:
+        delta, granted = deltas[row.name], tuple(totals_of.get(row.name, ()))
+        if not granted:
             raise DamagedError(f"{row.name} has no total")
+        if delta and not all(SMALLEST_EPSILON <= total.epsilon <= LARGEST_EPSILON for total in granted):
+            raise DamagedError(f"{row.name} has a total that no budget with a delta can have")
         published = tuple(publications_of.get(row.name, ()))
-        accounts.append(Account(row.name, row.unit, row.registered, tuple(totals_of[row.name]), published))
+        accounts.append(Account(row.name, row.unit, row.registered, granted, published, delta))
     return accounts
 
 
@@ -61,8 +67,15 @@ def find_account(connection: Connection, name: str) -> Account | None:
 
 def find_publication(connection: Connection, id: str) -> Publication | None:
     """The publication with this id, if there is one."""
-    row = connection.execute(select(PUBLICATIONS).where(PUBLICATIONS.c.id == id)).first()
-    return None if row is None else _publication(row)
+    one = select(PUBLICATIONS, DATA_SETS.c.delta).join(DATA_SETS).where(PUBLICATIONS.c.id == id)
+    row = connection.execute(one).first()
+    return None if row is None else _publication(row, _delta(row.delta))
+
+
+def find_account_of(connection: Connection, id: str) -> Account | None:
+    """The account to which the publication with this id is charged, if there is one."""
+    name = connection.execute(select(PUBLICATIONS.c.data_set).where(PUBLICATIONS.c.id == id)).scalar()
+    return None if name is None else next(iter(read_accounts(connection, name)), None)
 
 
 def read_sketch_key(connection: Connection) -> str:
@@ -73,9 +86,10 @@ def read_sketch_key(connection: Connection) -> str:
     return str(key)
 
 
-def add_account(connection: Connection, name: str, total: Fraction, unit_name: str) -> None:
+def add_account(connection: Connection, name: str, total: Fraction, unit_name: str, delta: Fraction) -> None:
     """Add a data set with its first total."""
-    connection.execute(insert(DATA_SETS).values(name=name, unit=unit_name, registered=now()))
+    stored = str(delta) if delta else None
+    connection.execute(insert(DATA_SETS).values(name=name, unit=unit_name, registered=now(), delta=stored))
     add_total(connection, name, total)
 
 
@@ -96,6 +110,7 @@ def add_publication(connection: Connection, charge: Charge, unit: Unit, mechanis
             mechanism=mechanism,
             grid=grid,
             noted=charge.when,
+            rho=None if charge.rho is None else str(charge.rho),
         )
     )
 
@@ -110,7 +125,18 @@ def mark_settled(connection: Connection, id: str, cost: Fraction) -> None:
     connection.execute(update(PUBLICATIONS).where(PUBLICATIONS.c.id == id).values(settled=str(cost)))
 
 
-def _publication(row: Row[Any]) -> Publication:
+def mark_exchanged(connection: Connection, id: str) -> None:
+    """Record that a publication that has a rho is a pure one from now on."""
+    exchange = update(PUBLICATIONS).where(PUBLICATIONS.c.id == id).values(rho=None, exchanged=PUBLICATIONS.c.rho)
+    connection.execute(exchange)
+
+
+def _publication(row: Row[Any], delta: Fraction) -> Publication:
+    if (row.rho is not None or row.exchanged is not None) and not delta:
+        raise DamagedError(f"{row.data_set} has a publication with a rho, but no delta")
+    if row.rho is not None and row.exchanged is not None:
+        raise DamagedError(f"publication {row.id} has a rho and was exchanged")
+    currency = "an epsilon" if row.rho is None else "a rho"
     return Publication(
         row.id,
         _fraction(row.epsilon),
@@ -119,12 +145,22 @@ def _publication(row: Row[Any]) -> Publication:
         row.grid,
         row.noted,
         row.release,
-        None if row.settled is None else _fraction(row.settled),
+        None if row.settled is None else _fraction(row.settled, currency),
+        None if row.rho is None else _fraction(row.rho, "a rho"),
+        None if row.exchanged is None else _fraction(row.exchanged, "a rho"),
     )
 
 
-def _fraction(text: object) -> Fraction:
-    """A stored epsilon; anything else in its place stops all spending."""
+def _delta(text: object) -> Fraction:
+    """A stored delta, 0 if there is none."""
+    delta = Fraction(0) if text is None else _fraction(text, "a delta")
+    if delta and not SMALLEST_DELTA <= delta <= LARGEST_DELTA:
+        raise DamagedError(f"it has a delta of {text}")
+    return delta
+
+
+def _fraction(text: object, what: str = "an epsilon") -> Fraction:
+    """A stored amount; anything else in its place stops all spending."""
     if not isinstance(text, str) or not FRACTION.fullmatch(text):
-        raise DamagedError(f"it has {text!r} where an epsilon such as '1/10' should be")
+        raise DamagedError(f"it has {text!r} where {what} such as '1/10' should be")
     return Fraction(text)

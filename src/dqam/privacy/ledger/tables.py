@@ -1,6 +1,9 @@
 """The tables of the ledger, their version, and how they are created and upgraded.
 
-Epsilons are stored as text, as exact fractions such as "1/10", and times as text in UTC, in ISO 8601.
+Epsilons, deltas and rhos are stored as text, as exact fractions such as "1/10", and times as text in UTC, in ISO 8601.
+
+Version 2 added sketches, secrets and `settled`; version 3 added `delta`, `rho` and `exchanged`. Data sets and
+publications of older versions are pure: these columns are empty.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from sqlalchemy import (
     update,
 )
 
-VERSION = 2
+VERSION = 3
 SKETCH_KEY = "sketches"  # the name of the secret that sketches are hashed with
 
 TABLES = MetaData()
@@ -35,6 +38,7 @@ DATA_SETS = Table(
     Column("name", Text, primary_key=True),
     Column("unit", Text, CheckConstraint("unit IN ('trip', 'person')"), nullable=False),
     Column("registered", Text, nullable=False),
+    Column("delta", Text),  # none if the budget is pure
 )
 TOTALS = Table(  # rows are only ever added; the newest one is in force
     "dqam_totals",
@@ -57,7 +61,9 @@ PUBLICATIONS = Table(
     Column("grid", Text, nullable=False),
     Column("noted", Text, nullable=False),
     Column("release", Text),  # when the release was handed over
-    Column("settled", Text),  # the final cost, if the publication ended early
+    Column("settled", Text),  # the final cost, if the publication ended early: a rho if it has one, else an epsilon
+    Column("rho", Text),  # what was charged; none if the publication is pure
+    Column("exchanged", Text),  # the rho that was charged first, if the publication went on as a pure one
 )
 SKETCHES = Table(  # publications of the same trips under one name share a row
     "dqam_sketches",
@@ -85,12 +91,21 @@ def read_versions(connection: Connection) -> list[int]:
     return list(connection.execute(select(VERSIONS.c.version)).scalars())
 
 
+def is_old(versions: list[int]) -> bool:
+    """Whether the tables have a version that can be upgraded."""
+    return versions in ([1], [2])
+
+
 def create_or_upgrade(connection: Connection) -> None:
-    """Create the tables, or upgrade those of version 1; leave them as they are if another process was faster."""
+    """Create the tables, or upgrade those of an older version; leave them if another process was faster."""
     TABLES.create_all(connection)  # only those that are missing
     versions = read_versions(connection)
     if versions == [1]:
         connection.exec_driver_sql("ALTER TABLE dqam_publications ADD COLUMN settled TEXT")
+    if is_old(versions):
+        connection.exec_driver_sql("ALTER TABLE dqam_data_sets ADD COLUMN delta TEXT")
+        connection.exec_driver_sql("ALTER TABLE dqam_publications ADD COLUMN rho TEXT")
+        connection.exec_driver_sql("ALTER TABLE dqam_publications ADD COLUMN exchanged TEXT")
         connection.execute(update(VERSIONS).values(version=VERSION))
     if versions in ([], [1]):
         connection.execute(insert(SECRETS).values(name=SKETCH_KEY, value=secrets.token_hex(16)))
