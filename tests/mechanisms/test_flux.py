@@ -17,17 +17,10 @@ from dqam.geometry.walks import walk
 from dqam.mechanisms.flux import (
     FIRST_LOOK,
     MARGIN,
-    MIDDLE,
     Flux,
-    cap_quantile,
-    coarsest_side,
-    detail_share,
-    finest_side,
     random_scale,
-    share_side,
-    size_share,
-    walk_caps,
 )
+from dqam.mechanisms.flux_rules import LaplaceRules
 from dqam.mechanisms.flux_uncertainty import FluxEstimate
 from dqam.mechanisms.size import measure_size
 from dqam.mechanisms.spreading import spread_evenly
@@ -42,6 +35,7 @@ from tests.mechanisms.cases import city, parts, run, some_queries, strolls, unit
 
 GRID = unit_square(16, 16)
 QUERIES = some_queries(GRID, 100)
+RULES = LaplaceRules()
 FORCED = Flux(least=0)
 SHADOWS = Flux(least=0, crossed=0)
 SHARES = Flux(least=0, crossed=np.inf)
@@ -158,7 +152,7 @@ def test_the_total_is_the_number_of_trips_that_was_measured() -> None:
     for mechanism, epsilon in product((FORCED, Flux()), ("0.01", "1", "20")):
         one, other = (Curator(DATA["strolls"], Budget(epsilon), SeededNoise(4)) for _ in range(2))
         histogram = mechanism.synthesize(one, QUERIES, one.budget).histogram
-        size = measure_size(other, QUERIES, other.budget, mechanism.least, FIRST_LOOK, size_share, MARGIN)
+        size = measure_size(other, QUERIES, other.budget, mechanism.least, FIRST_LOOK, RULES.size_share, MARGIN)
         assert histogram.total == pytest.approx(size.trips, rel=1e-12)
 
 
@@ -176,7 +170,7 @@ def test_one_measurement_of_shares_or_shadows_takes_all_that_is_left() -> None:
             assert [entry.name for entry in curator.paid].count(names[-1]) == 1
             signal = 800 * float(epsilon)
             looks = sum(entry.epsilon for entry in curator.paid if QueryTotals.name in entry.name)
-            assert looks / Fraction(epsilon) == pytest.approx(size_share(signal), abs=0.02)
+            assert looks / Fraction(epsilon) == pytest.approx(RULES.size_share(signal), abs=0.02)
     _, poor = run(Flux(), DATA["strolls"], QUERIES, "0.01")
     assert not any(entry.name in (GroupShares.name, ShadowSums.name) for entry in poor.paid)
 
@@ -190,24 +184,26 @@ SIGNALS = [0.0, 0.5, 1.0, *np.geomspace(2, 1e12, 400)]
 
 
 def test_more_signal_leaves_more_than_the_size_takes() -> None:
-    shares = [size_share(signal) for signal in SIGNALS]
+    shares = [RULES.size_share(signal) for signal in SIGNALS]
     assert all(more >= less for more, less in pairwise(shares))
     assert shares[0] == Fraction(3, 4)
     assert shares[-1] == FIRST_LOOK
 
 
 def test_more_signal_makes_a_finer_lattice() -> None:
-    for rule in (share_side, coarsest_side, finest_side, detail_share):
+    for rule in (RULES.share_side, RULES.coarsest_side, RULES.finest_side, RULES.detail_share):
         found = [rule(signal) for signal in SIGNALS]
         assert all(coarse <= fine for coarse, fine in pairwise(found))
-    assert coarsest_side(0.0) == 5
-    assert all(coarsest_side(signal) < finest_side(signal) for signal in SIGNALS if Flux().detailed <= signal < 1e9)
+    assert RULES.coarsest_side(0.0) == 5
+    assert all(
+        RULES.coarsest_side(signal) < RULES.finest_side(signal) for signal in SIGNALS if Flux().detailed <= signal < 1e9
+    )
 
 
 def test_more_signal_makes_a_higher_cap() -> None:
-    quantiles = [cap_quantile(signal) for signal in SIGNALS]
+    quantiles = [RULES.cap_quantile(signal) for signal in SIGNALS]
     assert all(low <= high for low, high in pairwise(quantiles))
-    assert quantiles[0] == cap_quantile(Flux().known) == Fraction(7, 10)
+    assert quantiles[0] == RULES.cap_quantile(Flux().known) == Fraction(7, 10)
     assert quantiles[-1] == Fraction(95, 100)
 
 
@@ -229,9 +225,9 @@ def test_finer_lattices_are_paid_for_from_the_share_of_detail() -> None:
     looks = sum(entry.epsilon for entry in curator.paid if QueryTotals.name in entry.name)
     fine = [entry for entry in curator.paid if entry.name == WalkSums.name]
     rest = 20 - looks
-    detail = rest * detail_share(800 * 20, random_scale(QUERIES, GRID))
+    detail = rest * RULES.detail_share(800 * 20, random_scale(QUERIES, GRID))
     assert float(sum(entry.epsilon for entry in fine)) == pytest.approx(float(detail), rel=0.05)
-    assert fine[0].epsilon / sum(entry.epsilon for entry in fine) == MIDDLE
+    assert fine[0].epsilon / sum(entry.epsilon for entry in fine) == RULES.middle_share
     assert [entry.name for entry in curator.paid].count(ShadowSums.name) == 1
     _, plain = run(Flux(), DATA["strolls"], QUERIES, "1")  # a signal of 800
     assert not any(entry.name == WalkSums.name for entry in plain.paid)
@@ -239,7 +235,7 @@ def test_finer_lattices_are_paid_for_from_the_share_of_detail() -> None:
 
 def test_lattices_are_made_of_lines_of_the_next() -> None:
     for signal, shape in product((5e3, 2e4, 1e5, 1e6, 1e9), ((256, 256), (300, 200), (64, 64), (1, 500), (7, 9))):
-        lattices = Flux()._lattices(unit_square(*shape), signal)
+        lattices = Flux()._lattices(unit_square(*shape), RULES, signal, Flux().detailed)
         for coarse, fine in pairwise(lattices):
             assert set(coarse.east.tolist()) <= set(fine.east.tolist())
             assert set(coarse.north.tolist()) <= set(fine.north.tolist())
@@ -253,17 +249,17 @@ def test_small_queries_move_budget_to_detail() -> None:
     assert random_scale(random_rectangles(grid, 16_000, np.random.default_rng(0)), grid) == pytest.approx(1, rel=0.05)
     blocks = np.array([[0, 0, 4, 4], [8, 8, 12, 14]])
     assert random_scale(blocks, grid) == pytest.approx(0.16 * 256 / 4)
-    assert detail_share(1e5, random_scale(blocks, grid)) > detail_share(1e5)
+    assert RULES.detail_share(1e5, random_scale(blocks, grid)) > RULES.detail_share(1e5)
 
 
 def test_caps_of_walks_are_few_and_allowed() -> None:
     grid = unit_square(4096, 4096)
     coarse, middle, fine = (Lattice.even(grid, side) for side in (4, 64, 4096))
-    caps = [walk_caps(cap, coarse, [middle, fine], False) for cap in range(3, 40)]
+    caps = [RULES.walk_caps(cap, coarse, [middle, fine], False) for cap in range(3, 40)]
     for of_one in zip(*caps, strict=True):
         assert all(1 <= low <= high <= MOST_CAP for low, high in pairwise(of_one))
         assert len(set(of_one)) < 20
-    strong = [walk_caps(cap, coarse, [middle, fine], True) for cap in range(3, 40)]
+    strong = [RULES.walk_caps(cap, coarse, [middle, fine], True) for cap in range(3, 40)]
     assert all(own[0] >= other[0] and own[1] == other[1] for own, other in zip(strong, caps, strict=True))
     assert any(own[0] > 2 * other[0] for own, other in zip(strong, caps, strict=True))
 
@@ -324,7 +320,7 @@ def test_little_signal_is_spread_evenly(kept: Aggregates) -> None:
     for seed in range(5):
         histogram, _ = run(Flux(), kept, QUERIES, "0.02", seed)
         other = Curator(kept, Budget("0.02"), SeededNoise(seed))
-        size = measure_size(other, QUERIES, other.budget, Flux().least, FIRST_LOOK, size_share, MARGIN)
+        size = measure_size(other, QUERIES, other.budget, Flux().least, FIRST_LOOK, RULES.size_share, MARGIN)
         assert not size.enough
         np.testing.assert_allclose(
             parts(histogram), parts(spread_evenly(GRID, size)), rtol=1e-9, atol=1e-9 * histogram.total
@@ -346,7 +342,7 @@ def test_an_estimate_tells_how_it_came_about(signal: float) -> None:
     assert found.measurement is not None
     assert found.kept is not None
     shares = signal < Flux().crossed
-    side = share_side if shares else coarsest_side
+    side = RULES.share_side if shares else RULES.coarsest_side
     assert found.measurement.lattice == Lattice.even(GRID, side(found.size.signal))
     assert curator.paid[-1].name == (GroupShares.name if shares else ShadowSums.name)
     assert found.measurement.noise == pytest.approx(float(curator.paid[-1].scale / (MASS if shares else SHADOW)))

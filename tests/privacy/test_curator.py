@@ -105,7 +105,7 @@ def test_no_more_is_spent_than_the_curator_has(looks: list[str]) -> None:
     curator = Curator(walks(), Budget(1), SeededNoise(0))
     curator.measure(TripCount(), curator.budget, "0.5")
     with pytest.raises(BudgetError, match="more than epsilon 1 was requested"):
-        curator.partition(PrivTree(), Budget(10**6, "forged", curator.budget), "0.6")
+        curator.partition(PrivTree(), Budget(10**6, "forged", _whole=curator.budget), "0.6")
     assert looks == ["scan"]
     assert curator.spent == Fraction(1, 2)
 

@@ -116,7 +116,14 @@ class Flux:
         if not size.enough:
             return FluxEstimate(exactly(consistent(spread_evenly(grid, size), size), size.trips), size)
         rules = rules_of(curator)
-        limits = {name: getattr(self, name) * factor for name, factor in rules.thresholds.items()}
+        limits = {
+            "crossed": self.crossed,
+            "known": self.known,
+            "rich": self.rich,
+            "detailed": self.detailed,
+            "strong": self.strong,
+        }
+        limits = {name: limit * rules.thresholds[name] for name, limit in limits.items()}
         if size.signal < limits["crossed"] and MASS * curator.unit.max_trips / budget.precision() <= WIDEST:
             return self._by_shares(curator, rules, queries, size, budget)
         coarsest, *finer = self._lattices(grid, rules, size.signal, limits["detailed"])

@@ -68,9 +68,8 @@ def with_detail(
     detailed, (passes, endpoints) = ahead(lambda work: work(), works)
     if strong is not None:
         smooth, share, matched = strong
-        mixed = tuple(
-            (1 - smooth) * one + smooth * other for one, other in zip(detailed, coarsest.refine(*known), strict=True)
-        )
+        levels = zip(detailed, coarsest.refine(*known), strict=True)
+        a, v, h = ((1 - smooth) * one + smooth * other for one, other in levels)
         large, offset = _lowered(grid, (a, v, h), share, matched, lattice, passes, queries, size)
     else:
         large, offset = exactly(SpatialHistogram.from_flux(grid, *detailed), size.trips), 0.0
