@@ -36,15 +36,26 @@ SMALLEST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**6), Fraction(1000)
 STEPS = 120  # of the search for alpha
 
 
-@lru_cache(maxsize=1024)
 def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest rho that the formula turns into (epsilon, delta), rounded down; 0 if epsilon is 0.
 
     >>> float(rho_of(Fraction(1), Fraction(1, 10**8)))
     0.0172053180382643
     """
-    if not epsilon:
-        return Fraction(0)
+    return _rho_and_order(epsilon, delta)[0] if epsilon else Fraction(0)
+
+
+def order_of(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The order alpha with which the formula turns `rho_of(epsilon, delta)` into (epsilon, delta).
+
+    >>> round(float(order_of(Fraction(1), Fraction(1, 10**8))), 1)
+    30.5
+    """
+    return _rho_and_order(epsilon, delta)[1]
+
+
+@lru_cache(maxsize=1024)
+def _rho_and_order(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
     if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
         raise InputError(
             f"With a delta, epsilon must be {float(SMALLEST_EPSILON):g} to {float(LARGEST_EPSILON):g}; "
@@ -56,7 +67,8 @@ def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
         def rho(alpha: Decimal) -> Decimal:
             return (whole - _price(alpha, delta)) / alpha
 
-        return _rounded(_best(rho, max), ROUND_FLOOR)
+        best, order = _best(rho, max)
+        return _rounded(best, ROUND_FLOOR), Fraction(order)
 
 
 @lru_cache(maxsize=1024)
@@ -74,7 +86,7 @@ def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
         def epsilon(alpha: Decimal) -> Decimal:
             return alpha * whole + _price(alpha, delta)
 
-        return _rounded(max(Decimal(0), _best(epsilon, min)), ROUND_CEILING)
+        return _rounded(max(Decimal(0), _best(epsilon, min)[0]), ROUND_CEILING)
 
 
 def pure_epsilon(rho: Fraction) -> Fraction:
@@ -106,16 +118,18 @@ def _price(alpha: Decimal, delta: Fraction) -> Decimal:
     return (-spent.ln() - (alpha - one).ln() + alpha * (one - one / alpha).ln()) / (alpha - one)
 
 
-def _best(value: Callable[[Decimal], Decimal], better: Callable[..., Decimal]) -> Decimal:
-    """The best value over alpha > 1, by a ternary search over the logarithm of alpha - 1; each value seen is sound."""
+def _best(value: Callable[[Decimal], Decimal], better: Callable[..., Decimal]) -> tuple[Decimal, Decimal]:
+    """The best value over alpha > 1 and its alpha, by a ternary search over the logarithm of alpha - 1.
+
+    Each value seen is sound.
+    """
     low, high = Decimal(-12), Decimal(30)
-    best = value(1 + low.exp())
     for _ in range(STEPS):
         left, right = low + (high - low) / 3, high - (high - low) / 3
         at_left, at_right = value(1 + left.exp()), value(1 + right.exp())
-        best = better(best, at_left, at_right)
         low, high = (low, right) if better(at_left, at_right) == at_left else (left, high)
-    return best
+    order = 1 + ((low + high) / 2).exp()
+    return value(order), order
 
 
 def _decimal(value: Fraction) -> Decimal:

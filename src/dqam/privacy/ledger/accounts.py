@@ -2,16 +2,19 @@
 
 A data set without a delta is accounted in epsilon: the epsilons of its publications add up to at most its total.
 
-A data set with a delta is accounted in rho (`dqam.values.conversion`). Let R be the sum of the rhos of its publications
-that have one, E the sum of the epsilons of its pure publications, and Q the sum of the squares of these, halved. Its
-publications together are (total, delta)-private if one of these holds:
+A data set with a delta is accounted in rho (`dqam.values.conversion`). Let alpha be the order that gives
+rho_of(total, delta). A publication with a rho has a Renyi divergence of at most alpha rho at this order; a pure one has
+at most alpha epsilon^2 / 2, and at most epsilon, so it counts as a rho of min(epsilon^2 / 2, epsilon / alpha). The total
+covers all publications if
 
-(a)  R + Q <= rho_of(total, delta): an epsilon-private publication is (epsilon^2 / 2)-zCDP, and rhos add up;
-(b)  E <= total and R <= rho_of(total - E, delta): the pure publications are (E, 0)-private, the others are
-     (total - E, delta)-private, and both numbers add up.
+(a)  these rhos add up to at most rho_of(total, delta), or
+(b)  all publications are pure, and their epsilons add up to at most the total.
 
-All of this is computed with exact fractions. (a) holds even if the amounts of later publications are chosen after
-looking at earlier ones. (b) is proven for amounts that do not depend on earlier releases.
+All of this is computed with exact fractions. It holds even if later publications, and their amounts, are chosen after
+looking at earlier ones. For (a) alone, divergences of one fixed order add up under any such choice, and the formula of
+`dqam.values.conversion` needs them at this order only. For the choice between (a) and (b), let B be the set of outcomes
+that end with (b) and without (a). On B no outcome is more than exp(total) times as likely with a unit as without it, so
+that it adds nothing to delta; everything else is the outcome of publications that stop before (a) is exceeded.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from dqam.errors import BudgetError, InputError
-from dqam.values.conversion import LARGEST_EPSILON, SMALLEST_EPSILON, epsilon_of, rho_of
+from dqam.values.conversion import LARGEST_EPSILON, SMALLEST_EPSILON, epsilon_of, order_of, rho_of
 from dqam.values.guarantee import Number, Promise, Unit, parse_epsilon, spell, spell_delta
 
 LARGEST = 10**100  # numerator and denominator of an amount
@@ -125,10 +128,11 @@ class Account:
         """The smallest total that covers all publications; rounded up to 6 digits with a delta."""
         if not self.delta:
             return self.spent
-        least = DIGITS.plus(_decimal(max(self.spent, SMALLEST_EPSILON)))
-        while least < self.total and not self.with_total(Fraction(least)).is_covered:
-            least = DIGITS.next_plus(least)
-        return min(Fraction(least), self.total)
+        low, high = SMALLEST_EPSILON, self.total
+        while high - low > low / 10**7:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.with_total(middle).is_covered else (middle, high)
+        return min(Fraction(DIGITS.plus(_decimal(high))), self.total)
 
     def epsilon_of(self, publication: Publication) -> Fraction:
         """What a publication costs, as an epsilon: its own or, if it was settled, that of its cost."""
@@ -156,13 +160,13 @@ class Account:
         return after._rho_left() >= max(self._rho_left(), Fraction(0))
 
     def _rho_left(self) -> Fraction:
-        """The rho that (a) or (b) leaves, whichever leaves more; below 0 if neither holds."""
-        rho, pure, squares = self._sums()
-        left = rho_of(self.total, self.delta) - rho - squares  # (a)
-        if pure <= self.total:
-            rest = self.total - pure
-            left = max(left, (rho_of(rest, self.delta) if rest >= SMALLEST_EPSILON else 0) - rho)  # (b)
-        return left
+        """The rho that is left; below 0 if neither (a) nor (b) holds."""
+        order = order_of(self.total, self.delta)
+        left, pure = rho_of(self.total, self.delta), []
+        for one in self.publications:
+            left -= min(one.cost**2 / 2, one.cost / order) if one.rho is None else one.cost
+            pure.append(one.cost if one.rho is None else self.total + 1)
+        return max(left, Fraction(0)) if sum(pure) <= self.total else left
 
     def _sums(self) -> tuple[Fraction, Fraction, Fraction]:
         """R, E and Q: the sums of rhos, of pure epsilons, and of the halved squares of these."""
