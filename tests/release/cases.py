@@ -26,7 +26,7 @@ def seeded(
     if trips is None:
         (trips,) = cities.city_trips(1_000, 1)
     plan = Plan.of(grid or Grid.over(cities.BOUNDS, 5), epsilon, mechanism, title="A city")
-    curator = Curator(walk(trips, plan.grid), Budget(plan.epsilon), SeededNoise(seed))
+    curator = Curator(walk(trips, plan.grid), Budget.of(plan.promise), SeededNoise(seed))
     return plan.release(curator, f"{mechanism}-{seed}")
 
 

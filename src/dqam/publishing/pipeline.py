@@ -50,6 +50,7 @@ def publish(
     grid: Grid | Sequence[float],
     epsilon: Number,
     *,
+    delta: Number | None = None,
     mechanism: str | Mechanism = "flux",
     queries: ArrayLike | Snapped | None = None,
     gap: Gap | str | None = None,
@@ -71,6 +72,8 @@ def publish(
     grid       where the map is: a `Grid`, or west, south, east and north in degrees. It is public: never take it from
                the trips
     epsilon    privacy budget of this publication; smaller is more private: 1, "0.1", Fraction(1, 3)
+    delta      probability, such as 1e-8, with which the guarantee of epsilon may fail. By default it never may. With a
+               delta, small areas are answered up to three times more accurately
 
     What is published:
     mechanism  a name of `dqam.mechanisms.MECHANISMS` or a mechanism such as `Flux(side=24)`; "flux" also gives
@@ -88,9 +91,9 @@ def publish(
                publication spends it all
     ledger     the database that records what was spent: a file, or a URL such as that of a PostgreSQL database; by
                default the user's own
-    sure       publish even if something looks like a mistake: an epsilon above 10, bounds that seem to be in the wrong
-               order, points without trip ids, trips that were published under another name, or a map on which a first,
-               private look finds hardly anything
+    sure       publish even if something looks like a mistake: an epsilon above 10, a delta above 1e-6, bounds that seem
+               to be in the wrong order, points without trip ids, trips that were published under another name, or a map
+               on which a first, private look finds hardly anything
 
     Where it is counted:
     engine     "local" has all trips in memory; "duckdb" sorts points on disk; "spark" uses a cluster
@@ -112,7 +115,7 @@ def publish(
     Traceback (most recent call last):
     dqam.errors.BudgetError: ...
     """
-    plan = Plan.of(grid, epsilon, mechanism, queries=queries, unit=unit, max_trips=max_trips, gap=gap, title=title)
+    plan = Plan.of(grid, epsilon, mechanism, queries, unit, max_trips, gap, title, delta)
     name = data_set_name(trips) if dataset is None else dataset
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     source, charges = source_of(trips, engine), list[Charge]()
@@ -127,6 +130,8 @@ def publish(
             warnings.warn(note, LedgerWarning, stacklevel=2)
     for note in source.left_out:
         warnings.warn(note, LeftOutWarning, stacklevel=2)
+    if note := release.delta_note:
+        warnings.warn(note, UserWarning, stacklevel=2)
     return release
 
 
@@ -146,7 +151,7 @@ def carry_out(
     """The planned release, and what was charged for it; `charged` is called as soon as the charge is recorded."""
     source = source_of(trips, engine)
     plan.check(source, sure)
-    ledger.check(name, plan.epsilon, plan.unit, total)
+    ledger.check(name, plan.epsilon, plan.unit, total, plan.delta)
     began = datetime.now(UTC)  # before any trip is read, so that the release does not reveal how long that takes
     bound, noise = ContributionBound.of(plan.unit, OpenDPNoise().generator()), OpenDPNoise()
     with aggregates_of(plan, source, bound, engine, memory, progress, ledger.sketch_key) as aggregates:
@@ -158,11 +163,15 @@ def carry_out(
                 plan.name,
                 str(plan.grid),
                 total,
+                delta=plan.delta,
                 sketch=aggregates.sketch,
                 sure=sure,
             )
             charged(spent)
-        curator = Curator(aggregates, Budget(plan.epsilon, name), noise, plan.unit, wary=not sure)
+        budget = Budget.of(plan.promise, name)
+        curator = Curator(
+            aggregates, budget, noise, plan.unit, wary=not sure, may_exchange=lambda: ledger.exchange(spent.id)
+        )
         try:
             with closing(curator):
                 return plan.release(curator, spent.id, bound.salt, source.row_is_trip, began), spent

@@ -27,13 +27,14 @@ from dqam.release.release import Release
 from dqam.sources import Source
 from dqam.statistics import check_question
 from dqam.statistics.aggregate import Aggregate
-from dqam.values.guarantee import Number, Unit, parse_epsilon, spell
+from dqam.values.guarantee import Number, Promise, Unit, spell, spell_delta
 
 QUERIES = 16_000
 MAX_TRIPS = 10  # of a person, by default
 LONGEST = 200  # characters of a title
 TITLE = "Distinct trips on a map"
 LARGE, HUGE = 4, 10  # epsilons above these get a remark, and need `sure`
+LARGE_DELTA = Fraction(1, 10**6)  # deltas above this need `sure`
 LIBRARIES = ("dqam", "numpy", "numba", "opendp", "pyproj")
 
 
@@ -62,6 +63,12 @@ class Plan:
     about: str
     monotone: bool
     parameters: dict[str, Any]
+    delta: Fraction = Fraction(0)
+
+    @property
+    def promise(self) -> Promise:
+        """What is promised: epsilon, and a delta if there is one."""
+        return Promise(self.epsilon, self.delta)
 
     @classmethod
     def of(
@@ -74,6 +81,7 @@ class Plan:
         max_trips: int | None = None,
         gap: Gap | str | None = None,
         title: str = TITLE,
+        delta: Number | None = None,
     ) -> Plan:
         """Make a plan from the arguments of `publish`, and check it."""
         made = make(mechanism)
@@ -99,13 +107,14 @@ class Plan:
             raise InputError(f"gap must be a text such as '120s' or '500m'; got {gap!r:.60}.")
         silence = Gap.parse(gap) if isinstance(gap, str) else gap
         says = name, about, bool(made.monotone), _parameters(made)
-        plan = cls(grid, parse_epsilon(epsilon), made, whose, cells, in_words, silence, title, *says)
+        promise = Promise.of(epsilon, delta)
+        plan = cls(grid, promise.epsilon, made, whose, cells, in_words, silence, title, *says, promise.delta)
         plan.first_scan()  # raises if the mechanism cannot be used
         return plan
 
-    def check(self, source: Source, sure: bool = False) -> None:
+    def check(self, source: Source, sure: bool = False, expect: int | None = None) -> None:
         """Raise an `InputError` if columns are missing or, unless the custodian is `sure`, if something looks like a
-        mistake. Looks at no row."""
+        mistake; `expect` is about how many trips there are. Looks at no row."""
         if self.unit.name == "person" and not source.has_persons:
             raise unknown_person()
         if self.gap is not None and math.isfinite(self.gap.seconds) and not source.has_times:
@@ -118,6 +127,16 @@ class Plan:
         if self.epsilon > HUGE:
             raise InputError(
                 f"{remark(self.epsilon)} Give a smaller one (1 is common), or publish anyway with sure=True."
+            )
+        if self.delta > LARGE_DELTA:
+            raise InputError(
+                f"{remark_on_delta(self.delta)} Give a smaller one (1e-8 is common), or publish anyway with sure=True."
+            )
+        if expect is not None and self.delta * 100 * expect > 1:
+            raise InputError(
+                f"A delta of {spell_delta(self.delta)} is large for {expect:,} trips: it allows the guarantee to fail "
+                f"for one of them with a probability of {float(self.delta * expect):.2g}. Give at most "
+                f"{spell_delta(Fraction(1, 100 * expect))}, or publish anyway with sure=True."
             )
         if source.person_is_trip:
             rows = " If every row is a whole trip, leave out the time: columns={'time': ''}."
@@ -153,8 +172,11 @@ class Plan:
             raise InputError("The histogram of the mechanism has a different grid from the plan.")
         if not curator.paid:
             raise InputError("The mechanism asked no question, not even those of known_questions.")
-        if curator.spent > self.epsilon:
-            raise BudgetError(f"The curator spent epsilon {spell(curator.spent)}, more than {spell(self.epsilon)}.")
+        most = (self.promise.rho or Fraction(0)) if curator.concentrated else self.epsilon
+        if curator.spent > most:
+            raise BudgetError(
+                f"The curator spent {curator.budget.currency} {spell(curator.spent)}, more than {spell(most)}."
+            )
         provenance = Provenance(
             id=publication,
             title=self.title,
@@ -163,7 +185,8 @@ class Plan:
             mechanism_about=self.about,
             monotone=self.monotone,
             parameters=self.parameters,
-            epsilon=curator.spent,
+            epsilon=self.epsilon if curator.concentrated else curator.spent,
+            delta=self.delta if curator.concentrated else Fraction(0),
             unit=self.unit,
             queries=self.queries_in_words,
             gap="" if self.gap is None else str(self.gap),
@@ -191,6 +214,16 @@ def remark(epsilon: Fraction) -> str:
     shown = f"{math.floor(1000 * after) / 10:g} %" if after < 0.999 else "more than 99.9 %"
     suspects = "someone who is 50 % sure that a trip is in the data"
     return f"Epsilon {spell(epsilon)} is large: {suspects} can become {shown} sure."
+
+
+def remark_on_delta(delta: Fraction) -> str:
+    """What a large delta allows.
+
+    >>> remark_on_delta(Fraction(1, 10**4))
+    'A delta of 1e-4 is large: it would allow one in 10,000 trips to be published unprotected.'
+    """
+    one_in = f"one in {round(1 / delta):,} trips"
+    return f"A delta of {spell_delta(delta)} is large: it would allow {one_in} to be published unprotected."
 
 
 def _parameters(mechanism: Mechanism) -> dict[str, Any]:

@@ -111,10 +111,17 @@ def _facts(release: PublishedMap) -> dict[str, Any]:
         **facts,
         "schema": SCHEMA,
         "epsilon": str(provenance.epsilon),
+        "delta": str(provenance.delta),
         "unit": asdict(provenance.unit),
         "neighbours": provenance.neighbours.name,
         "paid": [
-            {**asdict(entry), "epsilon": str(entry.epsilon), "scale": str(entry.scale)} for entry in provenance.paid
+            {
+                **asdict(entry),
+                "epsilon": None if entry.epsilon is None else str(entry.epsilon),
+                "scale": str(entry.scale),
+                "rho": None if entry.rho is None else str(entry.rho),
+            }
+            for entry in provenance.paid
         ],
         "grid": {"bounds": grid.bounds, "rows": grid.rows, "columns": grid.columns, "crs": grid.crs},
         "uncertainty": None if uncertainty is None else uncertainty.numbers,

@@ -16,14 +16,15 @@ SEVERAL = (2, 5, 10)  # trips of one person
 LARGE_EPSILON = 5  # from which on the page warns
 
 KINDS = {"measure": "noisy numbers", "select": "noisy choice", "partition": "noisy grouping of cells"}
+GAUSSIAN = "numbers with Gaussian noise"
 
 
 @dataclass(frozen=True)
 class BudgetRow:
-    """What a part of epsilon was spent on; equal questions share a row.
+    """What a part of the budget was spent on; equal questions share a row.
 
     sensitivity  how far one unit can change it; in the same unit as `scale`, that of the noise
-    epsilon      of all `times` together; `each` of one of them
+    cost         epsilon, or rho if there is a delta, of all `times` together; `each` of one of them
     """
 
     name: str
@@ -31,32 +32,32 @@ class BudgetRow:
     times: int
     sensitivity: float
     scale: float
-    epsilon: Fraction
+    cost: Fraction
     each: Fraction
     share: float
 
 
 def budget(provenance: Provenance) -> list[BudgetRow]:
     """What the privacy budget was spent on."""
-    return [_row(entry, times, provenance.epsilon) for entry, times in Counter(provenance.paid).items()]
+    return [_row(entry, times, provenance.spent) for entry, times in Counter(provenance.paid).items()]
 
 
 def _row(entry: PaidQuestion, times: int, whole: Fraction) -> BudgetRow:
     return BudgetRow(
         name=entry.name,
-        kind=KINDS.get(entry.kind, entry.kind),
+        kind=GAUSSIAN if entry.epsilon is None else KINDS.get(entry.kind, entry.kind),
         times=times,
         sensitivity=entry.sensitivity / entry.resolution,
         scale=float(entry.scale / entry.resolution),
-        epsilon=times * entry.epsilon,
-        each=entry.epsilon,
-        share=float(times * entry.epsilon / whole),
+        cost=times * entry.cost,
+        each=entry.cost,
+        share=float(times * entry.cost / whole),
     )
 
 
-def delta(provenance: Provenance) -> tuple[str, str] | None:
-    """Base and exponent of the delta that the guarantee holds with; None for pure differential privacy."""
-    base, power, exponent = provenance.delta.partition("^")
+def overflow(provenance: Provenance) -> tuple[str, str] | None:
+    """Base and exponent of the probability that noise does not fit into 64 bits; None if it always does."""
+    base, power, exponent = provenance.overflow.partition("^")
     return (base, exponent) if power else None
 
 

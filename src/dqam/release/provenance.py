@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from dqam.errors import InputError
-from dqam.values.guarantee import Neighbours, PaidQuestion, Unit, spell
+from dqam.values.guarantee import Neighbours, PaidQuestion, Promise, Unit
 
 FINEST = 10**400  # denominator that epsilons may add up to
 MECHANISM = re.compile(r"[a-z][a-z0-9-]{0,39}", re.ASCII)
@@ -27,7 +27,7 @@ class Provenance:
     mechanism_about  how the mechanism works, in a few words
     monotone         whether answers never shrink when a rectangle grows
     parameters       of the mechanism
-    epsilon          that was spent; the epsilons of the paid questions add up to it
+    epsilon          that was spent; without a delta, the epsilons of the paid questions add up to it
     unit             whose presence is hidden
     queries          what the mechanism was tuned for, in words
     gap              the gap between points at which trips were cut, in words; empty if they were not
@@ -36,6 +36,8 @@ class Provenance:
     paid             every question that was asked of the trips, with its share of epsilon
     private          whether the noise was drawn for a release; False for noise from a seed
     versions         of dqam and of the libraries that the numbers come from
+    delta            of the guarantee; 0 if it is pure. With a delta, questions are paid in rho, and their rhos add up
+                     to at most that of epsilon and delta (`dqam.values.conversion`)
     """
 
     id: str
@@ -55,16 +57,35 @@ class Provenance:
     private: bool
     versions: dict[str, str]
     neighbours: Neighbours = Neighbours.ADD_OR_REMOVE_ONE_UNIT
+    delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         check_mechanism(self.mechanism)
+        for entry in self.paid:
+            _check_currency(entry, bool(self.delta))
+        if self.delta:
+            most = Promise.of(self.epsilon, self.delta).rho
+            if most is None or self.spent > most:
+                raise InputError(f"The rhos of its questions add up to {float(self.spent):g}, more than {self.stated}.")
+        elif self.spent != self.epsilon:
+            raise InputError(
+                f"The epsilons of its questions add up to {self.spent}, but the release says {self.epsilon}."
+            )
+
+    @property
+    def spent(self) -> Fraction:
+        """The sum of what the questions cost: epsilons, or rhos if there is a delta."""
         spent = Fraction(0)
         for entry in self.paid:
-            spent += entry.epsilon
+            spent += entry.cost
             if spent.denominator > FINEST:
-                raise InputError("The epsilons of its questions have too many digits to be added.")
-        if spent != self.epsilon:
-            raise InputError(f"The epsilons of its questions add up to {spent}, but the release says {self.epsilon}.")
+                raise InputError("The costs of its questions have too many digits to be added.")
+        return spent
+
+    @property
+    def stated(self) -> str:
+        """Epsilon, and delta if there is one, such as "epsilon = 1, delta = 1e-8"."""
+        return str(Promise(self.epsilon, self.delta))
 
     @property
     def promise(self) -> str:
@@ -73,14 +94,14 @@ class Provenance:
             return "NOT PRIVATE: made with noise from a seed, for tests and experiments."
         trip = "one row, which is a trip" if self.row_is_trip else "one trip"
         whose = trip if self.unit.name == "trip" else f"one person (at most {self.unit.max_trips} trips)"
-        return f"Differentially private for {whose}, epsilon = {spell(self.epsilon)}."
+        return f"Differentially private for {whose}, {self.stated}."
 
     @property
-    def delta(self) -> str:
-        """A bound on the probability that epsilon does not hold, such as "10^-47"; empty if it always holds.
+    def overflow(self) -> str:
+        """A bound on the probability that noise does not fit into 64 bits, such as "10^-47"; empty if it always does.
 
         The probabilities of all questions add up, to at most their number times the largest; this is rounded up to a
-        power of ten.
+        power of ten. If there is a delta, it includes this.
         """
         powers = [int(entry.delta.removeprefix("10^-")) for entry in self.paid if entry.delta]
         return f"10^-{max(0, min(powers) - math.ceil(math.log10(len(powers))))}" if powers else ""
@@ -89,6 +110,18 @@ class Provenance:
     def counted(self) -> str:
         """Which trips are counted, if not all; for readers of the numbers."""
         return "" if self.unit.name == "trip" else f"from at most {self.unit.max_trips} trips of each person"
+
+
+def _check_currency(entry: PaidQuestion, concentrated: bool) -> None:
+    """Check that a question was paid in the currency of its release, and that its rho covers its epsilon."""
+    if (entry.rho is not None) != concentrated or (entry.epsilon is None and not concentrated):
+        raise InputError(f"The question {entry.name!r:.60} is not paid in {'rho' if concentrated else 'epsilon'}.")
+    if entry.epsilon is not None and entry.rho is not None:
+        least = entry.epsilon**2 / (8 if entry.kind == "select" else 2)
+        if entry.rho < least:
+            raise InputError(
+                f"The question {entry.name!r:.60} has too little rho for epsilon {float(entry.epsilon):g}."
+            )
 
 
 def check_mechanism(name: str) -> None:

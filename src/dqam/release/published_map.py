@@ -16,6 +16,7 @@ from dqam.geometry.lattice import Lattice
 from dqam.geometry.rectangles import Snapped, as_rectangles, snap
 from dqam.release.answers import Answer, Answers
 from dqam.release.provenance import Provenance
+from dqam.values.guarantee import spell_delta
 from dqam.values.uncertainty import Uncertainty
 
 CONFIDENCE = 0.9
@@ -111,3 +112,14 @@ class PublishedMap:
                 "they went."
             )
         return ""
+
+    @property
+    def delta_note(self) -> str:
+        """A warning if delta is not far below 1 in the number of trips; empty otherwise."""
+        delta, trips = self.provenance.delta, self.trips.value
+        if float(delta) * 100 * trips <= 1:
+            return ""
+        return (
+            f"Delta = {spell_delta(delta)} is large for about {trips:,.0f} trips: it should be well below 1 in 100 "
+            "times their number."
+        )

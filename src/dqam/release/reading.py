@@ -89,6 +89,7 @@ def _facts(file: h5py.File) -> dict[str, Any]:
         raise InputError(
             f"it has version {schema} of the format, and this dqam knows versions up to {SCHEMA}; install a newer dqam."
         )
+    facts.setdefault("delta", "0")  # files from before there was one
     if facts.keys() != KEYS:
         odd = ", ".join(repr(key)[:40] for key in sorted(facts.keys() ^ KEYS)[:5])
         raise InputError(f"these entries are missing or unexpected: {odd}.")
@@ -131,6 +132,7 @@ def _restored(facts: dict[str, Any], file: h5py.File) -> Release:
         parameters=dict(facts["parameters"]),
         versions=dict(facts["versions"]),
         epsilon=_fraction(facts["epsilon"]),
+        delta=Fraction(0) if facts["delta"] == "0" else _fraction(facts["delta"]),
         unit=Unit(**facts["unit"]),
         paid=tuple(map(_entry, facts["paid"])),
         neighbours=Neighbours[facts["neighbours"]],
@@ -160,10 +162,11 @@ def _entry(entry: dict[str, Any]) -> PaidQuestion:
     sensitivity, resolution = entry["sensitivity"], entry["resolution"]
     if any(type(number) is not int or not 0 < number < 2**63 for number in (sensitivity, resolution)):
         raise InputError("the sensitivity or resolution of a paid question is not a positive whole number.")
-    epsilon, scale, delta = _fraction(entry["epsilon"]), _fraction(entry["scale"]), entry["delta"]
+    epsilon, rho = (None if text is None else _fraction(text) for text in (entry["epsilon"], entry.get("rho")))
+    scale, delta = _fraction(entry["scale"]), entry["delta"]
     if not DELTA.fullmatch(delta):
         raise InputError(f"{str(delta)[:40]!r} is not a probability such as 10^-47.")
-    return PaidQuestion(str(entry["kind"]), str(entry["name"]), sensitivity, epsilon, scale, resolution, delta)
+    return PaidQuestion(str(entry["kind"]), str(entry["name"]), sensitivity, epsilon, scale, resolution, delta, rho)
 
 
 def _fraction(text: str) -> Fraction:

@@ -29,7 +29,7 @@ from dqam.release.formatting import (
     trips,
 )
 from dqam.release.picture import draw_picture
-from dqam.release.promise import LARGE_EPSILON, beliefs, budget, delta, factor, groups
+from dqam.release.promise import LARGE_EPSILON, beliefs, budget, factor, groups, overflow
 from dqam.release.provenance import Provenance
 from dqam.release.published_map import CONFIDENCE, PublishedMap
 
@@ -91,7 +91,7 @@ def report(release: PublishedMap) -> str:
         groups=groups(provenance.epsilon),
         factor=factor(epsilon),
         is_large=epsilon >= LARGE_EPSILON,
-        delta=delta(provenance),
+        overflow=overflow(provenance),
         rows=budget(provenance),
         measurements=len(provenance.paid),
         tried=TRIED,

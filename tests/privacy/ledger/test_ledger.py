@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dqam.errors import BudgetError, InputError
 from dqam.privacy.ledger import Ledger
-from dqam.values.conversion import epsilon_of, rho_of
+from dqam.values.conversion import epsilon_of, order_of, rho_of
 from dqam.values.guarantee import Unit
 from tests.ledgers import TRIP, account, run_sql, spend
 

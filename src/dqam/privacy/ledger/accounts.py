@@ -4,8 +4,8 @@ A data set without a delta is accounted in epsilon: the epsilons of its publicat
 
 A data set with a delta is accounted in rho (`dqam.values.conversion`). Let alpha be the order that gives
 rho_of(total, delta). A publication with a rho has a Renyi divergence of at most alpha rho at this order; a pure one has
-at most alpha epsilon^2 / 2, and at most epsilon, so it counts as a rho of min(epsilon^2 / 2, epsilon / alpha). The total
-covers all publications if
+at most alpha epsilon^2 / 2, and at most epsilon, so it counts as a rho of min(epsilon^2 / 2, epsilon / alpha). The
+total covers all publications if
 
 (a)  these rhos add up to at most rho_of(total, delta), or
 (b)  all publications are pure, and their epsilons add up to at most the total.
