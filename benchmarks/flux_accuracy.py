@@ -29,6 +29,7 @@ from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.sources import read
 from dqam.statistics.distinct import DistinctTrips
+from dqam.values.guarantee import Promise
 
 EPSILONS = ("0.01", "0.05", "0.1", "0.5", "1")
 NAMES = [name for name, row in MECHANISMS.items() if row.publishable]
@@ -63,6 +64,7 @@ def main(*arguments: str) -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 100_000])
     parser.add_argument("--epsilons", nargs="+", default=EPSILONS)
+    parser.add_argument("--delta", help="of the promise; pure by default")
     parser.add_argument("--mechanisms", nargs="+", default=NAMES)
     given = parser.parse_args(arguments or None)
     if given.tiny:
@@ -83,7 +85,7 @@ def main(*arguments: str) -> None:
             for mechanism in given.mechanisms:
                 errors, held, busy = [], [], []
                 for seed in range(given.runs):
-                    curator = Curator(kept, Budget(epsilon), SeededNoise(seed))
+                    curator = Curator(kept, Budget.of(Promise.of(epsilon, given.delta)), SeededNoise(seed))
                     made = make(mechanism).synthesize(curator, queries, curator.budget)
                     answers = {
                         band: np.clip(made.histogram.answers(some), 0, max(made.histogram.total, 0))

@@ -6,7 +6,7 @@ import pytest
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice, Parts
 from dqam.mechanisms.flux_fit import LatticeMeasurement, calibrated, endpoint_weights
-from dqam.mechanisms.flux_scales import WalkMeasurement, add_detail, fit_passes, with_detail
+from dqam.mechanisms.flux_scales import Lowering, WalkMeasurement, add_detail, fit_passes, with_detail
 from dqam.mechanisms.size import SizeEstimate, cover
 from dqam.privacy.aggregates import Aggregates
 from dqam.statistics import SHADOW, ShadowSums, WalkSums
@@ -74,7 +74,7 @@ def test_passes_count_every_visit_of_small_rectangles() -> None:
 @pytest.mark.parametrize("strong", [False, True])
 def test_both_scales_are_monotone_and_the_average_answer_is_right(strong: bool) -> None:
     histogram = with_detail(
-        GRID, COARSE, known(), 1.0, walks(MIDDLE, FINE), QUERIES, SIZE, (0.5, 0.01, True) if strong else None
+        GRID, COARSE, known(), 1.0, walks(MIDDLE, FINE), QUERIES, SIZE, Lowering(0.5, 0.01, True) if strong else None
     )
     assert histogram.is_monotone()
     assert histogram.offset == (0.01 * SIZE.trips if strong else 0)

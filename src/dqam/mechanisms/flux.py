@@ -148,8 +148,8 @@ class Flux:
             found = curator.measure(WalkSums(fine, fine_cap, ENDPOINT_WEIGHT, rules.norm), budget, share) / SHADOW
             walks.append(WalkMeasurement(fine, fine.parts(found / endpoint_weights(fine)), laplace_scale(curator)))
         if walks:
-            mixed = (rules.smooth, rules.offset, rules.matched) if strong else None
-            histogram: SpatialHistogram = with_detail(grid, coarsest, kept, noise, walks, queries, size, mixed)
+            lowering = rules.lowering(size.signal) if strong else None
+            histogram: SpatialHistogram = with_detail(grid, coarsest, kept, noise, walks, queries, size, lowering)
         else:
             histogram = exactly(SpatialHistogram.from_flux(grid, *coarsest.refine(*kept)), size.trips)
         moved = measurement.distance(measured, fitted), measurement.distance(fitted, kept)

@@ -17,6 +17,7 @@ import numpy as np
 from dqam.geometry.arrays import Integers
 from dqam.geometry.lattice import Lattice
 from dqam.mechanisms.flux_fit import ENDPOINT_WEIGHT
+from dqam.mechanisms.flux_scales import Lowering
 from dqam.statistics import MOST_CAP
 
 FIRST_LOOK = Fraction(1, 20)  # share of the budget for the first measurement of the size
@@ -34,9 +35,6 @@ class LaplaceRules:
     steep       ratio of the finest to the coarsest side from which a lattice between them pays off
     cap_share   part of the share of the coarsest lattice that pays for the cap on its shadows
     middle_share  part of the share of all detail for a lattice between the coarsest and the finest
-    smooth      share of the coarsest lattice in the histogram for large rectangles, if the signal is strong
-    offset      share of the trips that is added to the answers of that histogram
-    matched     whether its mean answer to the queries is made to match the measured one
     """
 
     norm = 1
@@ -44,9 +42,6 @@ class LaplaceRules:
     steep = 4.5
     cap_share = Fraction(1, 25)
     middle_share = Fraction(2, 5)
-    smooth = 0.5
-    offset = 0.0075
-    matched = True
 
     def size_share(self, signal: float) -> Fraction:
         """The share of the budget for the number of trips and the average answer.
@@ -101,6 +96,10 @@ class LaplaceRules:
         share = min(max(0.27 + 0.23 * np.log10(max(signal, 1.0) / 10_000), 0.1), 0.65)
         return Fraction(round(100 * min(max(share + 0.08 * np.log2(scale), 0.05), 0.8)), 100)
 
+    def lowering(self, signal: float) -> Lowering:
+        """How the histogram for large rectangles is made if the signal is strong."""
+        return Lowering(smooth=0.5, offset=0.0075, matched=True)
+
     def cap_quantile(self, signal: float) -> Fraction:
         """The share of the trips to leave below the cap: fewer if noise dominates the error, nearly all if bias does.
 
@@ -146,9 +145,6 @@ class GaussianRules(LaplaceRules):
     thresholds: Mapping[str, float] = {"crossed": 0.4, "known": 0.0, "rich": 0.2, "detailed": 0.08, "strong": 0.025}
     steep = 3.0
     cap_share = Fraction(1, 50)
-    smooth = 0.0
-    offset = 0.004
-    matched = False
     middle_share = Fraction(1, 2)
 
     def size_share(self, signal: float) -> Fraction:
@@ -189,6 +185,11 @@ class GaussianRules(LaplaceRules):
         """
         share = min(max(0.5 + 0.15 * np.log10(max(signal, 1.0) / 2_000), 0.35), 0.7)
         return Fraction(round(100 * min(max(share + 0.08 * np.log2(scale), 0.1), 0.85)), 100)
+
+    def lowering(self, signal: float) -> Lowering:
+        """See `LaplaceRules.lowering`; detail is less noisy, so that less of it has to be smoothed away."""
+        strongest = signal >= 30_000
+        return Lowering(smooth=0.35, offset=0.006, matched=True) if strongest else Lowering(0.0, 0.004, matched=False)
 
     def cap_quantile(self, signal: float) -> Fraction:
         """Nearly all trips: scaling a trip to half its size lowers the noise only by half."""

@@ -31,6 +31,19 @@ SMALL, SMALL_SIDES = 6_000, ((2, 4), (5, 8), (9, 16), (17, 32))  # rectangles in
 TRUST = 0.5  # weight of the answers for these rectangles, relative to the numbers
 
 
+class Lowering(NamedTuple):
+    """How the histogram for large rectangles is made if the signal is strong.
+
+    smooth   the share of the coarsest lattice in its numbers; along long borders, detail counts returning trips again
+    offset   the share of the trips that is taken from its numbers and added to each of its answers
+    matched  whether its mean answer to the queries is made to match the measured one
+    """
+
+    smooth: float
+    offset: float
+    matched: bool
+
+
 class WalkMeasurement(NamedTuple):
     """Walks measured on a finer lattice: endpoints and edges, and the scale of their noise."""
 
@@ -47,11 +60,11 @@ def with_detail(
     walks: list[WalkMeasurement],
     queries: Integers,
     size: SizeEstimate,
-    strong: tuple[float, float, bool] | None,
+    lowering: Lowering | None,
 ) -> TwoScaleHistogram:
     """The joint histogram, from the numbers known on the coarsest lattice, their noise, and walks on finer lattices.
 
-    strong  if the signal is strong, `smooth`, `offset` and `matched` of `LaplaceRules`
+    If the signal is strong, `lowering` says how the histogram for large rectangles is made.
     """
     lattice = walks[-1].lattice
 
@@ -59,18 +72,15 @@ def with_detail(
         return lattice.refine(*less_flux(lattice, _refined(coarsest, known, noise, walks, size.trips), size))
 
     def for_small() -> tuple[Parts, float]:
-        if strong is not None:
+        if lowering is not None:
             return fit_passes(walks, size.trips)
         more = known[0], CROSSINGS * known[1], CROSSINGS * known[2]
         return _refined(coarsest, more, noise, walks, size.trips), size.trips
 
     works: tuple[Callable[[], Any], ...] = (for_large, for_small)
     detailed, (passes, endpoints) = ahead(lambda work: work(), works)
-    if strong is not None:
-        smooth, share, matched = strong
-        levels = zip(detailed, coarsest.refine(*known), strict=True)
-        a, v, h = ((1 - smooth) * one + smooth * other for one, other in levels)
-        large, offset = _lowered(grid, (a, v, h), share, matched, lattice, passes, queries, size)
+    if lowering is not None:
+        large, offset = _lowered(grid, detailed, coarsest.refine(*known), lowering, lattice, passes, queries, size)
     else:
         large, offset = exactly(SpatialHistogram.from_flux(grid, *detailed), size.trips), 0.0
     small = exactly(SpatialHistogram.from_flux(grid, *lattice.refine(*passes)), max(endpoints, size.trips))
@@ -157,28 +167,29 @@ def _target(inner: Lattice, refined: Parts, measured: Parts) -> tuple[Parts, flo
 
 def _lowered(
     grid: Grid,
-    parts: Parts,
-    share: float,
-    matched: bool,
+    detailed: Parts,
+    smooth: Parts,
+    lowering: Lowering,
     lattice: Lattice,
     passes: Parts,
     queries: Integers,
     size: SizeEstimate,
 ) -> tuple[SpatialHistogram, float]:
-    """A histogram for large rectangles that is too low by a share of the trips, and what it is too low by.
+    """A histogram for large rectangles that is too low by a fixed number of trips, and that number.
 
     Numbers that are right for large rectangles count too few trips in smaller ones. If the numbers are lowered and a
-    constant is added to each answer instead, more of these trips are counted. If `matched`, edges are scaled down so
-    that the mean answer to the query set is not too large.
+    constant is added to each answer instead, more of these trips are counted. Edges are scaled down so that the mean
+    answer to the query set is not too large, if that is to be matched.
     """
-    offset = share * size.trips
-    a, v, h = ((1 - share) * part for part in parts)
+    share, offset = lowering.offset, lowering.offset * size.trips
+    mixed = ((1 - lowering.smooth) * one + lowering.smooth * other for one, other in zip(detailed, smooth, strict=True))
+    a, v, h = ((1 - share) * part for part in mixed)
     few = SpatialHistogram.from_flux(grid, *lattice.refine(*passes)).answers(queries)
     ends = SpatialHistogram.from_flux(grid, a, 0 * v, 0 * h).answers(queries) + offset
     flux = SpatialHistogram.from_flux(grid, 0 * a, v, h).answers(queries)
     low, high = 0.5, 1.0
     for _ in range(30):
         scale = (low + high) / 2
-        enough = matched and float(np.minimum(few, ends + scale * flux).mean()) >= size.answer
+        enough = lowering.matched and float(np.minimum(few, ends + scale * flux).mean()) >= size.answer
         low, high = (low, scale) if enough else (scale, high)
     return exactly(SpatialHistogram.from_flux(grid, a, low * v, low * h), size.trips - offset), offset
