@@ -34,7 +34,7 @@ class Budget:
         self._amount = parse_epsilon(amount)
         self.name = name
         self._concentrated = concentrated
-        self.promise: Promise | None = None
+        self._promise: Promise | None = None
         self._whole = _whole  # the budget that this one was split from
         self._spent = Fraction(0)
         self._lock = threading.Lock()
@@ -44,7 +44,7 @@ class Budget:
         """The whole budget of a promise."""
         rho = promise.rho
         made = cls(promise.epsilon if rho is None else rho, name, rho is not None)
-        made.promise = promise
+        made._promise = promise
         return made
 
     def __reduce__(self) -> NoReturn:
@@ -59,6 +59,11 @@ class Budget:
     def concentrated(self) -> bool:
         """Whether this is an amount of rho."""
         return self._concentrated
+
+    @property
+    def promise(self) -> Promise | None:
+        """What the budget was made from."""
+        return self._promise
 
     @property
     def currency(self) -> str:
@@ -111,9 +116,9 @@ class Budget:
 
         It keeps its own record of what it granted, so calling this elsewhere buys nothing.
         """
-        assert self.promise is not None
+        assert self._promise is not None
         with self._lock:
-            self._amount, self._concentrated, self._spent = self.promise.epsilon, False, spent
+            self._amount, self._concentrated, self._spent = self._promise.epsilon, False, spent
 
     def is_part_of(self, whole: Budget) -> bool:
         """Whether this is `whole`, or was split from it or from a part of it."""

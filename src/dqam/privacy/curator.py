@@ -81,7 +81,7 @@ class Curator:
     ) -> None:
         self.wary = wary
         self._may_exchange = may_exchange
-        self._granted, self._concentrated = budget.amount, budget.concentrated
+        self._granted, self._concentrated, self._promise = budget.amount, budget.concentrated, budget.promise
         self._unit = unit or Unit.trip()
         self._budget = budget
         self._noise = noise
@@ -199,7 +199,7 @@ class Curator:
         The budget must not have been split.
         """
         with self._lock:
-            promise, budget = self._budget.promise, self._budget
+            promise, budget = self._promise, self._budget
             if self._closed or not self._concentrated or promise is None or budget.left != self._granted - self._spent:
                 return False
             spent = Fraction(0)
