@@ -21,6 +21,7 @@ from dqam.privacy.ledger import Ledger
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing.pipeline import aggregates_of, publish
 from dqam.publishing.plan import Plan
+from dqam.statistics import ShadowQuantile, ShadowSums, WalkSums
 from dqam.statistics.cell_shares import MassByCell
 from dqam.statistics.crossings import CappedCrossings
 from dqam.statistics.distinct import DistinctTrips
@@ -28,7 +29,8 @@ from dqam.statistics.endpoints import EndpointsByCell
 from dqam.statistics.quantile import Lengths
 from dqam.statistics.shadow_sums import CappedShadows, ShadowSizes
 from dqam.statistics.trip_count import TripsOnGrid
-from dqam.values.guarantee import Unit
+from dqam.statistics.walk_sums import ScaledWalks
+from dqam.values.guarantee import Promise, Unit
 from tests.commands import run
 from tests.engines.cases import CAPS, GRID, LATTICE, TRIPS, Make, in_memory
 
@@ -84,6 +86,47 @@ def test_releases_are_the_same_after_two_scans(shuffled: Path, engine: Make, mec
     for part in ("faces", "vertical", "horizontal"):
         np.testing.assert_array_equal(getattr(ours.histogram, part), getattr(theirs.histogram, part))
     assert ours.provenance.paid == theirs.provenance.paid
+
+
+@pytest.mark.parametrize("exchange", [False, True], ids=["Gaussian", "exchange"])
+def test_flux_is_the_same_after_two_scans_under_a_delta(shuffled: Path, exchange: bool) -> None:
+    """What follows the choice of the cap in squares was added up with it, as it is without a delta."""
+    plan, bound = Plan.of(GRID, 4, "flux"), ContributionBound(Unit.trip(), "")
+    made = []
+    for engine in ("local", "duckdb"):
+        with aggregates_of(plan, dqam.read(shuffled), bound, engine, 800 << 20) as aggregates:
+            budget = Budget.of(Promise.of(4, "1e-12" if exchange else 1e-6))  # a pure budget is better for the first
+            curator = Curator(aggregates, budget, SeededNoise(7), may_exchange=lambda: exchange)
+            histogram = plan.mechanism.synthesize(curator, plan.queries, budget).histogram
+            made.append((histogram, curator))
+            assert aggregates.scans <= 2 or engine == "local"
+    (ours, one), (theirs, other) = made
+    asked = {entry.name for entry in one.paid}
+    assert {ShadowQuantile.name, ShadowSums.name, WalkSums.name} <= asked
+    assert one.concentrated == other.concentrated == (not exchange)
+    assert one.paid == other.paid
+    for part in ("faces", "vertical", "horizontal"):
+        np.testing.assert_array_equal(getattr(ours, part), getattr(theirs, part))
+
+
+def test_all_sums_in_l2_are_the_same(shuffled: Path) -> None:
+    plan, bound = Plan.of(GRID, 1), ContributionBound(Unit.trip(), "")
+    with (
+        in_memory(shuffled)(plan, bound) as ours,
+        aggregates_of(plan, dqam.read(shuffled), bound, "duckdb", 800 << 20) as theirs,
+    ):
+        finer = ((LATTICE, (1, 3, 40)),)
+        for aggregate in (
+            ShadowSizes(LATTICE, 3, CAPS, 2, finer),
+            CappedShadows(LATTICE, 3, CAPS[[1]], 2),
+            ScaledWalks(LATTICE, 3, np.array([3]), 2),
+        ):
+            found = theirs.total(aggregate)
+            assert found.any()
+            np.testing.assert_array_equal(ours.total(aggregate), found)
+            assert theirs.scans == 2  # the first, and all of these together
+        theirs.total(ScaledWalks(LATTICE, 3, np.array([3]), 1))
+        assert theirs.scans == 3
 
 
 def test_points_that_are_dropped_do_not_keep_a_place(shuffled: Path, spark: Any, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import Noise, SeededNoise
-from dqam.values.guarantee import Number
+from dqam.values.guarantee import Number, Promise
 
 PUBLISHABLE = {name: row.make for name, row in MECHANISMS.items() if row.make is not None}
 FORCED: dict[str, Mechanism] = {  # such as work on however little there is
@@ -70,10 +70,17 @@ def some_queries(grid: Grid, count: int = 60, seed: int = 1) -> np.ndarray:
 
 
 def run(
-    mechanism: Mechanism, kept: Aggregates, queries: np.ndarray, epsilon: Number, noise: int | Noise = 0
+    mechanism: Mechanism,
+    kept: Aggregates,
+    queries: np.ndarray,
+    epsilon: Number | Promise,
+    noise: int | Noise = 0,
+    exchange: bool = True,
 ) -> tuple[SpatialHistogram, Curator]:
-    """What it makes, and the curator that it asked."""
-    curator = Curator(kept, Budget(epsilon), SeededNoise(noise) if isinstance(noise, int) else noise)
+    """What it makes, and the curator that it asked, which may or may not `exchange` a budget with a delta."""
+    budget = Budget.of(epsilon) if isinstance(epsilon, Promise) else Budget(epsilon)
+    noise = SeededNoise(noise) if isinstance(noise, int) else noise
+    curator = Curator(kept, budget, noise, may_exchange=lambda: exchange)
     return mechanism.synthesize(curator, queries, curator.budget).histogram, curator
 
 

@@ -177,6 +177,47 @@ def test_shares_follow_the_queries() -> None:
     assert miss(usage) < 0.6 * miss(np.eye(13)[0])
 
 
+def test_shares_of_rho_are_those_for_variances_that_fall_with_the_share() -> None:
+    """Against a search over all shares of three levels; those of a pure budget are worse for them."""
+    usage = np.array([3.0, 2.0, 5.0])
+
+    def cost(shares: list[Fraction], power: int) -> float:
+        """What queries read, with the variances of the estimates as they are combined from the leaves up."""
+        variances = np.array([1 / float(shares[0]) ** power])
+        for share in shares[1:]:
+            own = 1 / (float(share) ** power + 1 / (2 * variances[-1]))
+            variances = np.append(variances, own)
+        return float(usage @ variances)
+
+    for power, other in ((1, 2), (2, 1)):
+        shares = level_shares(usage, power)
+        assert sum(shares) == 1
+        assert shares != level_shares(usage, other)
+        assert cost(shares, power) < cost(level_shares(usage, other), power)
+        rivals = [
+            [Fraction(a, 32), Fraction(b, 32), Fraction(32 - a - b, 32)] for a in range(1, 32) for b in range(32 - a)
+        ]
+        assert cost(shares, power) < 1.1 * min(cost(rival, power) for rival in rivals)
+    assert level_shares(usage) == level_shares(usage, 2)
+
+
+def test_estimates_weigh_levels_by_the_variance_of_their_noise() -> None:
+    """With Gaussian noise of rho, weights for a pure budget give more error."""
+    starts, order = np.arange(CELLS + 1), np.arange(CELLS)
+    usage = level_usage(starts, order, CELLS, RANGES)
+
+    def miss(power: int) -> float:
+        rng = np.random.default_rng(0)
+
+        def ask(groups: np.ndarray, share: Fraction) -> np.ndarray:
+            return rng.normal(0, float(share) ** -0.5, int(groups.max()) + 1)
+
+        made = [sums(fill(starts, order, estimate(starts, usage, ask, power))) for _ in range(5)]
+        return float(np.mean([(each**2).mean() for each in made]))
+
+    assert miss(1) < 0.9 * miss(2)
+
+
 @given(st.integers(1, 21), st.integers(0, 10**6))
 @settings(max_examples=60, deadline=None)
 def test_levels_are_reconciled_by_least_squares(leaves: int, seed: int) -> None:

@@ -20,7 +20,7 @@ from dqam.mechanisms.flux import (
     Flux,
     random_scale,
 )
-from dqam.mechanisms.flux_rules import LaplaceRules
+from dqam.mechanisms.flux_rules import GaussianRules, LaplaceRules, pure_below
 from dqam.mechanisms.flux_uncertainty import FluxEstimate
 from dqam.mechanisms.size import measure_size
 from dqam.mechanisms.spreading import spread_evenly
@@ -28,9 +28,9 @@ from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics import MASS, MOST_CAP, SHADOW, GroupShares, QueryTotals, ShadowQuantile, ShadowSums, WalkSums
+from dqam.statistics import MASS, SHADOW, GroupShares, QueryTotals, ShadowQuantile, ShadowSums, WalkSums
 from dqam.statistics.distinct import DistinctTrips
-from dqam.values.guarantee import Unit
+from dqam.values.guarantee import Promise, Unit
 from tests.mechanisms.cases import city, parts, run, some_queries, strolls, unit_square
 
 GRID = unit_square(16, 16)
@@ -180,33 +180,6 @@ def test_shares_whose_noise_would_not_fit_are_not_measured() -> None:
     assert curator.paid[-1].name == ShadowSums.name
 
 
-SIGNALS = [0.0, 0.5, 1.0, *np.geomspace(2, 1e12, 400)]
-
-
-def test_more_signal_leaves_more_than_the_size_takes() -> None:
-    shares = [RULES.size_share(signal) for signal in SIGNALS]
-    assert all(more >= less for more, less in pairwise(shares))
-    assert shares[0] == Fraction(3, 4)
-    assert shares[-1] == FIRST_LOOK
-
-
-def test_more_signal_makes_a_finer_lattice() -> None:
-    for rule in (RULES.share_side, RULES.coarsest_side, RULES.finest_side, RULES.detail_share):
-        found = [rule(signal) for signal in SIGNALS]
-        assert all(coarse <= fine for coarse, fine in pairwise(found))
-    assert RULES.coarsest_side(0.0) == 5
-    assert all(
-        RULES.coarsest_side(signal) < RULES.finest_side(signal) for signal in SIGNALS if Flux().detailed <= signal < 1e9
-    )
-
-
-def test_more_signal_makes_a_higher_cap() -> None:
-    quantiles = [RULES.cap_quantile(signal) for signal in SIGNALS]
-    assert all(low <= high for low, high in pairwise(quantiles))
-    assert quantiles[0] == RULES.cap_quantile(Flux().known) == Fraction(7, 10)
-    assert quantiles[-1] == Fraction(95, 100)
-
-
 DETAILED = Flux(side=3, finest=16, least=0, crossed=0, known=0, detailed=0)
 
 
@@ -240,8 +213,12 @@ def test_lattices_are_made_of_lines_of_the_next() -> None:
             assert set(coarse.east.tolist()) <= set(fine.east.tolist())
             assert set(coarse.north.tolist()) <= set(fine.north.tolist())
             assert coarse.cells < fine.cells
-    assert [max(lattice.shape) for lattice in Flux()._lattices(unit_square(256, 256), 1e5)] == [32, 64, 256]
-    assert len(Flux()._lattices(unit_square(256, 256), 4_999)) == 1
+    grid, detailed = unit_square(256, 256), Flux().detailed
+    assert [max(lattice.shape) for lattice in Flux()._lattices(grid, RULES, 1e5, detailed)] == [32, 64, 256]
+    assert len(Flux()._lattices(grid, RULES, 4_999, detailed)) == 1
+    rules = GaussianRules()
+    assert [max(lattice.shape) for lattice in Flux()._lattices(grid, rules, 2e4, 400.0)] == [32, 91, 256]
+    assert len(Flux()._lattices(grid, rules, 399, 400.0)) == 1
 
 
 def test_small_queries_move_budget_to_detail() -> None:
@@ -250,18 +227,6 @@ def test_small_queries_move_budget_to_detail() -> None:
     blocks = np.array([[0, 0, 4, 4], [8, 8, 12, 14]])
     assert random_scale(blocks, grid) == pytest.approx(0.16 * 256 / 4)
     assert RULES.detail_share(1e5, random_scale(blocks, grid)) > RULES.detail_share(1e5)
-
-
-def test_caps_of_walks_are_few_and_allowed() -> None:
-    grid = unit_square(4096, 4096)
-    coarse, middle, fine = (Lattice.even(grid, side) for side in (4, 64, 4096))
-    caps = [RULES.walk_caps(cap, coarse, [middle, fine], False) for cap in range(3, 40)]
-    for of_one in zip(*caps, strict=True):
-        assert all(1 <= low <= high <= MOST_CAP for low, high in pairwise(of_one))
-        assert len(set(of_one)) < 20
-    strong = [RULES.walk_caps(cap, coarse, [middle, fine], True) for cap in range(3, 40)]
-    assert all(own[0] >= other[0] and own[1] == other[1] for own, other in zip(strong, caps, strict=True))
-    assert any(own[0] > 2 * other[0] for own, other in zip(strong, caps, strict=True))
 
 
 def test_a_strong_signal_brings_two_scales_that_are_monotone_and_add_up() -> None:
@@ -388,3 +353,85 @@ def test_a_lattice_without_cells_is_refused() -> None:
             Flux(side)
         with pytest.raises(InputError, match="finest must be"):
             Flux(finest=side)
+
+
+DELTAS = [Promise.of(epsilon, 1e-8) for epsilon in ("0.01", "1", "100")]
+
+
+@pytest.mark.parametrize("exchange", [False, True], ids=["Gaussian", "exchange"])
+@pytest.mark.parametrize("promise", DELTAS, ids=lambda promise: str(float(promise.epsilon)))
+@pytest.mark.parametrize("name", ["one wanderer", "strolls"])
+def test_all_answers_grow_with_the_rectangle_under_a_delta(name: str, promise: Promise, exchange: bool) -> None:
+    for mechanism, seed in ((SHADOWS, 0), (DETAILED, 0), (replace(DETAILED, strong=0), 2), (Flux(), 3)):
+        histogram, curator = run(mechanism, DATA[name], QUERIES, promise, seed, exchange)
+        assert histogram.is_monotone()
+        check_by_definition(histogram)
+        assert curator.spent == curator.budget.amount == (promise.rho if curator.concentrated else promise.epsilon)
+        assert curator.concentrated or exchange
+
+
+def names(curator: Curator) -> list[str]:
+    return [entry.name for entry in curator.paid]
+
+
+def test_a_weak_signal_exchanges_the_budget_and_then_all_is_as_without_a_delta() -> None:
+    """The first look costs as much as it would; the questions after it, and their noise, are those of epsilon."""
+    kept = DATA["strolls"]
+    for epsilon, last in (("0.02", "refined"), ("0.5", GroupShares.name), ("1", ShadowSums.name)):
+        promise = Promise.of(epsilon, 1e-8)
+        _, pure = run(Flux(), kept, QUERIES, epsilon, 1)
+        _, both = run(Flux(), kept, QUERIES, promise, 1)
+        assert not both.concentrated
+        assert both.spent == pure.spent == promise.epsilon
+        assert names(both) == names(pure)
+        assert names(both)[-1].endswith(last)
+        for one, other in zip(both.paid, pure.paid, strict=True):
+            assert one.rho is None
+            assert one.epsilon is not None
+            assert one.sensitivity == other.sensitivity
+            assert one.scale * one.epsilon == other.scale * other.epsilon
+            assert float(one.epsilon) == pytest.approx(float(other.epsilon), rel=0.3)
+
+
+def test_a_weak_signal_uses_gaussian_noise_if_it_may_not_exchange() -> None:
+    promise = Promise.of(1, 1e-8)
+    made, curator = run(Flux(), DATA["strolls"], QUERIES, promise, 1, exchange=False)
+    assert curator.concentrated
+    assert curator.spent == promise.rho
+    assert curator.paid[0].epsilon is not None  # the first look is pure, so that an exchange is possible
+    assert all(entry.epsilon is None or entry.kind == "select" for entry in curator.paid[1:])
+    assert made.total == pytest.approx(800, rel=0.2)
+
+
+def test_a_strong_signal_does_not_exchange() -> None:
+    promise, kept = Promise.of(1, 1e-6), strolls(20_000, unit_square(64, 64))
+    queries = some_queries(kept.grid, 100)
+    assert pure_below(1.0, Budget.of(promise).precision()) < 20_000
+    histogram, curator = run(Flux(), kept, queries, promise, 1)
+    assert curator.concentrated
+    assert curator.spent == sum(entry.cost for entry in curator.paid) == promise.rho
+    assert ShadowQuantile.name in names(curator)
+    assert WalkSums.name in names(curator)
+    gaussian = [entry.name for entry in curator.paid if entry.epsilon is None]
+    assert gaussian.count(ShadowSums.name) == 1
+    assert all(name in gaussian for name in names(curator)[2:] if name != ShadowQuantile.name)
+    truth = kept.total(DistinctTrips(queries))
+    assert np.abs(histogram.answers(queries) - truth).mean() < 0.02 * 20_000
+
+
+def test_a_person_of_more_trips_has_as_much_more_noise_under_a_delta() -> None:
+    """Four times the rho for a unit of two trips is the same noise."""
+    rho = Promise.of(3, 1e-6).rho
+    assert rho is not None
+    noise = SeededNoise(5)
+    noise.generator().bytes(16)
+    one = Curator(DATA["strolls"], Budget(rho, concentrated=True), noise)
+    people = [f"p{i}" for i in range(800)]
+    two = Curator(DATA["strolls"], Budget(4 * rho, concentrated=True), SeededNoise(5), Unit.person(2), people)
+    plain, made = (FORCED.synthesize(curator, QUERIES, curator.budget).histogram for curator in (one, two))
+    assert names(one) == names(two)
+    for trip, person in zip(one.paid, two.paid, strict=True):
+        assert float(person.scale) == pytest.approx(float(trip.scale), rel=1e-12)
+        assert person.rho == 4 * trip.rho
+    np.testing.assert_allclose(parts(made), parts(plain), rtol=1e-6, atol=1e-6)
+    check_by_definition(made)

@@ -12,7 +12,8 @@ from dqam.mechanisms import Mechanism
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import OpenDPNoise, SeededNoise
-from dqam.values.guarantee import Unit
+from dqam.statistics.distinct import DistinctTrips
+from dqam.values.guarantee import Promise, Unit
 from tests.mechanisms.cases import (
     ALL,
     PUBLISHABLE,
@@ -34,9 +35,9 @@ def check(histogram: SpatialHistogram, curator: Curator) -> None:
     assert histogram.grid == curator.grid
     assert np.isfinite(parts(histogram)).all()
     assert np.isfinite(histogram.total)
-    assert curator.spent == sum(entry.epsilon for entry in curator.paid) == curator.budget.amount
+    assert curator.spent == sum(entry.cost for entry in curator.paid) == curator.budget.amount
     assert curator.paid
-    assert all(entry.epsilon > 0 for entry in curator.paid)
+    assert all(entry.cost > 0 for entry in curator.paid)
 
 
 def test_every_publishable_mechanism_is_tried() -> None:
@@ -180,3 +181,79 @@ def test_queries_beyond_the_grid_are_refused_before_anything_is_spent(mechanism:
     with pytest.raises(InputError, match="grid"):
         mechanism.synthesize(curator, np.array([[0, 0, 3, 3], [30, 30, 33, 33]]), curator.budget)
     assert not curator.paid
+
+
+PROMISES = [Promise.of("0.01", 1e-8), Promise.of(1, 1e-8), Promise.of(30, 1e-4)]
+
+
+@each
+@pytest.mark.parametrize("exchange", [False, True], ids=["Gaussian", "exchange"])
+@pytest.mark.parametrize("promise", PROMISES, ids=str)
+def test_a_budget_with_a_delta_is_spent_and_no_more(mechanism: Mechanism, promise: Promise, exchange: bool) -> None:
+    """In rho, or after an exchange in epsilon; and the same seed gives the same histogram."""
+    histogram, curator = run(mechanism, CITY, QUERIES, promise, exchange=exchange)
+    check(histogram, curator)
+    assert curator.spent == (promise.rho if curator.concentrated else promise.epsilon)
+    if curator.concentrated:
+        assert all(entry.rho == entry.cost for entry in curator.paid)
+        assert any(entry.epsilon is None for entry in curator.paid)
+    else:
+        assert exchange
+        assert all(entry.rho is None and entry.epsilon == entry.cost for entry in curator.paid)
+    assert not curator.concentrated or not exchange or mechanism.name == "flux"  # only flux may prefer Gaussian noise
+    again, _ = run(mechanism, CITY, QUERIES, promise, exchange=exchange)
+    np.testing.assert_array_equal(parts(again), parts(histogram))
+
+
+@each
+def test_an_exchange_at_once_is_the_same_as_no_delta(mechanism: Mechanism) -> None:
+    if mechanism.name != "flux":
+        made, _ = run(mechanism, CITY, QUERIES, Promise.of(1, 1e-8))
+        plain, _ = run(mechanism, CITY, QUERIES, 1)
+        np.testing.assert_array_equal(parts(made), parts(plain))
+
+
+@each
+def test_a_person_of_two_trips_doubles_all_noise_under_a_delta(mechanism: Mechanism) -> None:
+    """Four times the rho for a unit of two trips is the same noise, and all that follows from it is the same."""
+    rho = Fraction(1, 3)
+    noise = SeededNoise(5)
+    noise.generator().bytes(16)
+    trip = Curator(CITY, Budget(rho, concentrated=True), noise)
+    people = list(range(len(CITY.engine.walks)))
+    person = Curator(CITY, Budget(4 * rho, concentrated=True), SeededNoise(5), Unit.person(2), people)
+    plain, made = (mechanism.synthesize(curator, QUERIES, curator.budget).histogram for curator in (trip, person))
+    assert [entry.name for entry in person.paid] == [entry.name for entry in trip.paid]
+    for two, one in zip(person.paid, trip.paid, strict=True):
+        assert two.rho == 4 * one.rho
+        assert float(two.scale) == pytest.approx(float(one.scale), rel=1e-12)
+    np.testing.assert_allclose(parts(made), parts(plain), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", PUBLISHABLE)
+def test_gaussian_noise_of_the_same_scale_is_about_as_good_as_laplace_noise(name: str) -> None:
+    """It is narrower; so mechanisms that know how wide their noise is do at least about as well."""
+    kept, promise = city(2000), Promise.of(4, 1e-6)
+    queries, fresh = some_queries(kept.grid, 200), some_queries(kept.grid, 300, 9)
+    truth, errors = kept.total(DistinctTrips(fresh)), []
+    for budget in (promise, repr(Budget.of(promise).precision())):
+        errors.append(
+            np.mean(
+                [
+                    np.abs(run(ALL[name], kept, queries, budget, seed, False)[0].answers(fresh) - truth).mean()
+                    for seed in range(3)
+                ]
+            )
+        )
+    assert errors[0] < 1.1 * errors[1]
+    assert name == "uniform" or errors[0] < 0.1 * 2000
+
+
+@each
+def test_the_noise_of_releases_under_a_delta(mechanism: Mechanism) -> None:
+    grid = unit_square(4, 5)
+    promise = Promise.of(8, 1e-6)
+    histogram, curator = run(mechanism, strolls(40, grid), some_queries(grid, 10), promise, OpenDPNoise(), False)
+    check(histogram, curator)
+    assert curator.private
+    assert curator.concentrated

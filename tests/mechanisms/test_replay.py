@@ -4,11 +4,13 @@ The answers that a mechanism got on one data set are given to it again on other 
 to the last bit. With the curator's proofs this is what makes a mechanism private.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from dqam.audit.cases import WHOLE_MECHANISMS
-from dqam.audit.neighbours import ScriptedCurator
+from dqam.audit.neighbours import AskedQuestion, ScriptedCurator, _comparable
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.trips import Trips
@@ -18,6 +20,7 @@ from dqam.mechanisms.dawa import Dawa
 from dqam.mechanisms.dqam import Dqam
 from dqam.privacy.budget import Budget
 from dqam.privacy.noise import SeededNoise
+from dqam.values.guarantee import Promise
 
 FORMS: dict[str, Mechanism] = {
     **{name: row.make() for name, row in MECHANISMS.items() if row.make},
@@ -31,6 +34,45 @@ def some_walks(rng: np.random.Generator, grid: Grid, trips: int) -> Walks:
     return walk(
         Trips.from_lists([rng.uniform(-0.1, 1.1, (rng.integers(1, 7), 2)).tolist() for _ in range(trips)]), grid
     )
+
+
+class Scripted(ScriptedCurator):
+    """Also for Gaussian answers, and without the exact values."""
+
+    def _reply(self, question: Any, amount: Any, answer: Any) -> Any:
+        values = {name: _comparable(value) for name, value in vars(question).items()}
+        self.asked.append(AskedQuestion((type(question), values, amount), 0, np.zeros(0)))
+        if self.script is not None:
+            answer = self.script[len(self.answers)]
+        self.answers.append(answer)
+        return answer.copy() if isinstance(answer, np.ndarray) else answer
+
+
+@pytest.mark.parametrize("exchange", [False, True], ids=["Gaussian", "exchange"])
+@pytest.mark.parametrize("name", FORMS)
+def test_nothing_but_the_answers_decides_under_a_delta(name: str, exchange: bool) -> None:
+    """Not even whether the budget is exchanged."""
+    rng = np.random.default_rng(12)
+    for promise in (Promise.of(1, 1e-8), Promise.of(20, 1e-4)):
+        grid = Grid((0.0, 0.0, 1.0, 1.0), int(rng.integers(2, 14)), int(rng.integers(2, 14)))
+        queries = random_rectangles(grid, int(rng.integers(1, 40)), rng)
+
+        def curator(trips: int, seed: int, grid: Grid = grid, promise: Promise = promise) -> Scripted:
+            walks, budget = some_walks(rng, grid, trips), Budget.of(promise)
+            return Scripted(walks, budget, SeededNoise(seed), may_exchange=lambda: exchange)
+
+        first = curator(200, int(rng.integers(2**31)))
+        made = FORMS[name].synthesize(first, queries, first.budget).histogram
+        assert first.spent == (promise.rho if first.concentrated else promise.epsilon)
+        for trips in (0, 60):
+            again = curator(trips, 0)
+            again.script = first.answers
+            same = FORMS[name].synthesize(again, queries, again.budget).histogram
+            assert [each.question for each in again.asked] == [each.question for each in first.asked]
+            assert again.paid == first.paid
+            assert again.concentrated == first.concentrated
+            for part in ("faces", "vertical", "horizontal"):
+                np.testing.assert_array_equal(getattr(same, part), getattr(made, part))
 
 
 @pytest.mark.parametrize("name", FORMS)

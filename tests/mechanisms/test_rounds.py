@@ -1,5 +1,7 @@
 """The rounds that MWEM, PriSH and DQAM share, and what their models learn in them."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -116,6 +118,28 @@ def test_crossings_are_those_of_the_data_or_a_guess() -> None:
         for epsilon, unit in ((1, Unit.person(1)), (3, Unit.person(3)))
     )
     assert measure_crossings(one, one.budget, 1000.0) == measure_crossings(two, two.budget, 1000.0)
+
+
+def test_crossings_are_trusted_as_far_as_their_noise_is_wide() -> None:
+    """Under a delta, too: with the same precision, Gaussian noise is narrower and trusted a little more."""
+    kept, precision = city(1000), 0.02
+    truth = float(np.minimum(np.diff(kept.engine.walks.pieces) - 1, 32).mean())
+    misses, pulls = [], []
+    for concentrated in (False, True):
+        found = []
+        for seed in range(60):
+            amount = Fraction(precision) ** 2 / 2 * 20 if concentrated else Fraction(precision) * 20
+            curator = Curator(kept, Budget(amount, concentrated=concentrated), SeededNoise(seed))
+            found.append(measure_crossings(curator, curator.budget, 1000.0))
+            assert curator.spent == amount / 20
+        width = (np.sqrt(2) if concentrated else 2) * 32 / precision / 1000
+        trust = 1 / (1 + (width / 8) ** 2)
+        assert np.mean(found) == pytest.approx(trust * truth + (1 - trust) * 16, abs=4 * width / np.sqrt(60))
+        assert np.std(found) == pytest.approx(trust * width, rel=0.3)
+        misses.append(np.std(found))
+        pulls.append(1 - trust)
+    assert misses[1] < misses[0]
+    assert pulls[1] < pulls[0]
 
 
 def test_rounds_follow_from_the_signal() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from dqam.errors import BudgetError, InputError
 from dqam.geometry.grid import Grid
+from dqam.geometry.lattice import Lattice
 from dqam.geometry.regions import Partition
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Walks, walk
@@ -27,11 +28,15 @@ from dqam.statistics import (
     LengthQuantile,
     QueryErrors,
     QueryTotals,
+    ShadowSums,
+    Statistic,
     TripCount,
+    UniformityCosts,
+    WalkSums,
 )
 from dqam.statistics.buckets import L1Buckets
 from dqam.statistics.privtree import PrivTree
-from dqam.values.guarantee import PaidQuestion, Unit
+from dqam.values.guarantee import PaidQuestion, Promise, Unit
 from tests.statistics.cases import ALL, ROWS, aggregates_of, some
 
 GRID = Grid((0.0, 0.0, 4.0, 4.0), 4, 4)
@@ -200,9 +205,17 @@ class Recorder(SeededNoise):
         self.scales.append(scale)
         return super().laplace(values, scale)
 
+    def gaussian(self, values: np.ndarray, scale: Fraction) -> np.ndarray:
+        self.scales.append(scale)
+        return super().gaussian(values, scale)
+
     def noisy_max(self, scores: np.ndarray, scale: Fraction) -> int:
         self.scales.append(scale)
         return super().noisy_max(scores, scale)
+
+    def gumbel_max(self, scores: np.ndarray, scale: Fraction) -> int:
+        self.scales.append(scale)
+        return super().gumbel_max(scores, scale)
 
 
 @pytest.mark.parametrize("unit", [Unit.trip(), Unit.person(3)])
@@ -334,3 +347,296 @@ def test_noisy_answers_come_near_the_exact_ones_at_a_large_epsilon() -> None:
     curator = Curator(kept.engine.walks, Budget(4000), SeededNoise(0), Unit.trip())
     for statistic in (TripCount(), Endpoints(ROWS), DistinctCounts(ALL), QueryTotals(ALL)):
         np.testing.assert_array_equal(curator.measure(statistic, curator.budget, 1000), kept.value(statistic))
+
+
+PROMISE = Promise.of(1, 1e-8)
+LATTICE = Lattice.even(GRID, 3)
+QUANTILE = LengthQuantile(np.array([1, 2, 5]), Fraction(1, 4))
+FEW = np.array([[0, 0, 1, 1], [1, 1, 3, 4], [0, 0, 4, 4]])
+MEASURED: list[Statistic] = [
+    TripCount(),
+    Endpoints(Partition.whole(4, 4)),
+    DistinctCounts(FEW),
+    QueryTotals(FEW),
+    CellShares(),
+    UniformityCosts(FEW[:1]),
+    ShadowSums(LATTICE, 7, 3),
+    ShadowSums(LATTICE, 7, 3, norm=2),
+    WalkSums(LATTICE, 5, 3, norm=2),
+]
+TIGHT = 1 + Fraction(1, 10**12)
+
+
+def concentrated(noise: Any = 0, unit: Unit | None = None, **more: Any) -> Curator:
+    """A curator with the rho of epsilon 1 and delta 10^-8."""
+    persons = [str(i // 2) for i in range(50)] if unit else None
+    noise = SeededNoise(noise) if isinstance(noise, int) else noise
+    return Curator(walks(), Budget.of(PROMISE, "city"), noise, unit, persons, **more)
+
+
+@pytest.mark.parametrize("unit", [None, Unit.person(3)], ids=["trip", "person"])
+@pytest.mark.parametrize("share", [Fraction(1), Fraction(1, 7), Fraction(1, 10**9)])
+@pytest.mark.parametrize("statistic", MEASURED, ids=lambda statistic: type(statistic).__name__)
+def test_gaussian_noise_is_as_wide_as_rho_demands(statistic: Statistic, share: Fraction, unit: Unit | None) -> None:
+    noise = Recorder()
+    curator = concentrated(noise, unit)
+    rho, m = curator.budget.amount * share, curator.unit.max_trips
+    curator.measure(statistic, curator.budget, rho)
+    (entry,), (scale,) = curator.paid, noise.scales
+    needed = statistic.l2_squared * m**2
+    assert needed <= scale**2 * 2 * rho <= needed * TIGHT
+    assert (entry.scale, entry.rho, entry.epsilon, entry.cost) == (scale, rho, None, rho)
+    assert (entry.sensitivity - 1) ** 2 < needed <= entry.sensitivity**2
+    assert (entry.kind, entry.name, entry.resolution) == ("measure", statistic.name, statistic.resolution)
+
+
+@pytest.mark.parametrize("unit", [None, Unit.person(3)], ids=["trip", "person"])
+def test_other_answers_are_as_noisy_as_rho_demands(unit: Unit | None) -> None:
+    """Laplace noise and trees for p = sqrt(2 rho), the exponential mechanism of scale S / p."""
+    noise = Recorder()
+    curator = concentrated(noise, unit)
+    rho, m = curator.budget.amount / 4, curator.unit.max_trips
+    curator.measure(DistinctCounts(FEW), curator.budget, rho, pure=True)
+    curator.select(QUANTILE, curator.budget, rho)
+    curator.partition(PrivTree(), curator.budget, rho)
+    curator.partition(L1Buckets(np.arange(16), 1.0), curator.budget, rho)
+    for entry, numerator, bounded_range in zip(
+        curator.paid, (3 * m, QUANTILE.sensitivity * m, Fraction(7 * MASS * m, 3), 4 * 2**30 * m), (1, 2, 1, 1),
+        strict=True,
+    ):  # fmt: skip
+        assert entry.epsilon is not None
+        assert numerator**2 <= entry.scale**2 * 2 * rho <= numerator**2 * TIGHT
+        assert entry.epsilon**2 <= 2 * bounded_range**2 * rho <= entry.epsilon**2 * TIGHT
+        assert entry.epsilon * entry.scale == numerator * bounded_range
+        assert entry.rho == rho
+    assert {curator.paid[0].scale, curator.paid[1].scale, curator.paid[2].scale} <= set(noise.scales)
+    assert [entry.delta for entry in curator.paid] == ["", "", "", L1Buckets.delta]
+    assert curator.spent == curator.budget.amount
+
+
+def test_each_kind_of_noise_is_drawn_for_its_budget() -> None:
+    drawn: list[str] = []
+
+    class Named(SeededNoise):
+        def __getattribute__(self, name: str) -> Any:
+            if name in ("laplace", "gaussian", "noisy_max", "gumbel_max"):
+                drawn.append(name)
+            return super().__getattribute__(name)
+
+    for curator in (Curator(walks(), Budget(1), Named(0)), concentrated(Named(0))):
+        tenth = curator.budget.amount / 10
+        curator.measure(TripCount(), curator.budget, tenth)
+        curator.measure(TripCount(), curator.budget, tenth, pure=True)
+        curator.select(QUANTILE, curator.budget, tenth)
+    assert drawn == ["laplace", "laplace", "noisy_max", "gaussian", "laplace", "gumbel_max"]
+
+
+def test_charges_of_rho_add_up_exactly() -> None:
+    rng = np.random.default_rng(0)
+    curator = concentrated()
+    parts = curator.budget.split(**{f"part{i}": Fraction(int(rng.integers(1, 10**6)), 999_983) for i in range(7)})
+    for i, part in enumerate(parts):
+        for share in (Fraction(1, 3), Fraction(2, 7)):
+            curator.measure(TripCount(), part, part.amount * share, pure=bool(i % 2))
+        curator.select(QUANTILE, part)
+    assert len(curator.paid) == 21
+    assert sum(entry.cost for entry in curator.paid) == curator.spent == PROMISE.rho
+    assert repr(curator).endswith(f"rho {float(curator.spent)!r} of {float(curator.spent)!r} spent>")
+
+
+def test_more_rho_than_there_is_is_refused_before_the_data_is_looked_at(looks: list[str]) -> None:
+    curator = concentrated()
+    most = curator.budget.amount
+    curator.measure(TripCount(), curator.budget, most * Fraction(3, 4))
+    assert looks == ["scan"]
+    for amount in (most / 2, most / 4 * TIGHT, 1, PROMISE.epsilon):
+        for ask, question in (
+            (curator.measure, TripCount()),
+            (curator.select, QUANTILE),
+            (curator.partition, PrivTree()),
+        ):
+            with pytest.raises(BudgetError, match="city: rho .* was requested"):
+                ask(question, curator.budget, amount)  # type: ignore[operator]
+    assert looks == ["scan"]
+    curator.measure(TripCount(), curator.budget)
+    assert curator.spent == most
+    with pytest.raises(BudgetError, match="is spent"):
+        curator.measure(TripCount(), curator.budget)
+    assert len(curator.paid) == 2
+
+
+def forge_kind(budget: Budget) -> None:
+    budget._concentrated = False
+
+
+def forge_exchange(budget: Budget) -> None:
+    budget.exchange(Fraction(10**6), Fraction(0))
+
+
+def forge_promise(budget: Budget) -> None:
+    budget.promise = Promise.of(900, 1e-8)
+
+
+def forge_amount(budget: Budget) -> None:
+    budget._amount = Fraction(10**6)
+
+
+def forge_spent(budget: Budget) -> None:
+    budget._spent = Fraction(-(10**6))
+
+
+FORGERIES = [forge_kind, forge_exchange, forge_promise, forge_amount, forge_spent]
+
+
+@pytest.mark.parametrize("exchanged", ["never", "before", "after"])
+@pytest.mark.parametrize("forge", FORGERIES)
+def test_a_mechanism_that_tampers_with_the_budget_gains_nothing(forge: Any, exchanged: str) -> None:
+    """Whatever it does to the budget object, it gets at most what the promise grants."""
+    curator = concentrated()
+    assert exchanged != "before" or curator.exchange()
+    forge(curator.budget)
+    if exchanged == "after":
+        curator.exchange()
+    parts = [
+        curator.budget,
+        Budget(10**6, "forged", _whole=curator.budget),
+        Budget(10**6, "forged rho", concentrated=True, _whole=curator.budget),
+    ]
+    for part in parts:
+        for amount in (100, Fraction(1, 4), PROMISE.rho, Fraction(1, 1000)):
+            for pure in (False, True):
+                try:
+                    curator.measure(TripCount(), part, amount, pure=pure)
+                except BudgetError:
+                    continue
+    most = PROMISE.rho if curator.concentrated else PROMISE.epsilon
+    assert curator.spent == sum(entry.cost for entry in curator.paid) <= most
+    gaussian = [entry for entry in curator.paid if entry.epsilon is None]
+    assert not gaussian or curator.concentrated
+    for entry in curator.paid:  # the noise is that of the price, in the currency of the curator
+        if entry.epsilon is None:
+            assert entry.scale**2 * 2 * entry.rho >= 1
+        else:
+            assert entry.scale * entry.epsilon >= 1
+            assert entry.epsilon**2 <= 2 * (entry.rho or 1)
+
+
+def test_tampering_is_tried_with_some_success() -> None:
+    """So that the test above could fail: without tampering, questions of these amounts are answered."""
+    for exchange in (False, True):
+        curator = concentrated()
+        assert not exchange or curator.exchange()
+        curator.measure(TripCount(), curator.budget, Fraction(1, 1000))
+        assert len(curator.paid) == 1
+
+
+def test_a_budget_may_be_exchanged_for_a_pure_one() -> None:
+    curator = concentrated()
+    rho = curator.budget.amount
+    curator.measure(TripCount(), curator.budget, rho / 10, pure=True)
+    curator.select(QUANTILE, curator.budget, rho / 100)
+    curator.partition(PrivTree(), curator.budget, rho / 50)
+    epsilons = [entry.epsilon for entry in curator.paid]
+    assert curator.exchange()
+    assert [entry.epsilon for entry in curator.paid] == epsilons
+    assert not curator.concentrated
+    assert not curator.budget.concentrated
+    assert curator.spent == sum(epsilons)
+    assert curator.budget.left == PROMISE.epsilon - curator.spent > 0
+    assert [entry.rho for entry in curator.paid] == [None] * 3
+    curator.select(QUANTILE, curator.budget, Fraction(1, 100))
+    curator.measure(TripCount(), curator.budget)
+    assert curator.paid[-1].epsilon is not None
+    assert curator.paid[-1].scale == 1 / curator.paid[-1].epsilon
+    assert curator.paid[-2].scale == 2 * QUANTILE.sensitivity * 100
+    assert curator.spent == sum(entry.cost for entry in curator.paid) == PROMISE.epsilon
+    with pytest.raises(BudgetError, match="is spent"):
+        curator.measure(TripCount(), curator.budget)
+
+
+def test_an_exchanged_budget_is_never_exchanged_again() -> None:
+    asked: list[bool] = []
+    curator = concentrated(may_exchange=lambda: asked.append(True) or True)
+    assert curator.exchange()
+    curator.measure(TripCount(), curator.budget, Fraction(9, 10))
+    for _ in range(2):
+        assert not curator.exchange()
+    assert curator.spent == Fraction(9, 10)
+    assert curator.budget.left == Fraction(1, 10)
+    assert len(asked) == 1
+
+
+def after_gaussian(curator: Curator) -> None:
+    curator.measure(TripCount(), curator.budget, Fraction(1, 10**9))
+
+
+def after_split(curator: Curator) -> None:
+    curator.budget.split(a=1, b=1)
+
+
+def after_close(curator: Curator) -> None:
+    curator.close()
+
+
+def after_spending_elsewhere(curator: Curator) -> None:
+    curator.budget.spend(Fraction(1, 10**6))
+
+
+def after_as_much_epsilon_as_was_promised(curator: Curator) -> None:
+    """Twenty questions for the price of one: together they are epsilon-private only for a larger epsilon."""
+    for _ in range(40):
+        curator.measure(TripCount(), curator.budget, curator._granted / 41, pure=True)
+    assert sum(entry.epsilon for entry in curator.paid if entry.epsilon) > PROMISE.epsilon
+
+
+@pytest.mark.parametrize(
+    "event", [after_gaussian, after_split, after_close, after_spending_elsewhere, after_as_much_epsilon_as_was_promised]
+)
+def test_nothing_is_exchanged(event: Any) -> None:
+    asked: list[bool] = []
+    curator = concentrated(may_exchange=lambda: asked.append(True) or True)
+    event(curator)
+    before = curator.paid, curator.spent, curator.budget.left
+    assert not curator.exchange()
+    assert curator.concentrated
+    assert (curator.paid, curator.spent, curator.budget.left) == before
+    assert not asked  # the ledger, for example, must not note what does not take place
+
+
+def test_nothing_is_exchanged_without_permission_or_promise() -> None:
+    refused = concentrated(may_exchange=lambda: False)
+    assert not refused.exchange()
+    assert refused.concentrated
+    refused.measure(TripCount(), refused.budget)
+    assert refused.spent == PROMISE.rho
+    for budget in (Budget(1), Budget.of(Promise.of(1)), Budget(1, concentrated=True)):
+        curator = Curator(walks(), budget, SeededNoise(0))
+        assert not curator.exchange()
+        assert budget.amount == 1
+    whole = Budget.of(PROMISE)
+    part, _ = whole.split(part=1, rest=1)
+    assert not Curator(walks(), part, SeededNoise(0)).exchange()
+
+
+def test_no_gaussian_noise_is_paid_from_a_pure_budget() -> None:
+    """As could happen if another thread exchanged the budget between the question and its charge."""
+    curator = concentrated()
+    assert curator.exchange()
+    with (
+        patch.object(Curator, "concentrated", property(lambda _: True)),
+        pytest.raises(BudgetError, match="exchanged for a pure budget"),
+    ):
+        curator.measure(TripCount(), curator.budget)
+    assert curator.spent == 0
+    assert curator.budget.left == 1
+
+
+def test_parts_of_a_budget_with_a_delta_pay_in_rho_only() -> None:
+    curator = concentrated()
+    part, _ = curator.budget.split(part=1, rest=3)
+    assert part.concentrated
+    curator.measure(TripCount(), part)
+    assert curator.spent == PROMISE.rho / 4
+    part._concentrated, part._spent = False, Fraction(0)
+    with pytest.raises(BudgetError, match="is not part of city"):
+        curator.measure(TripCount(), part)

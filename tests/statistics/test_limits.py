@@ -3,6 +3,7 @@
 Values that 2^31 trips would give are made from those of one, and compared with Python's integers, which have no limit.
 """
 
+import math
 from fractions import Fraction
 from functools import cached_property
 
@@ -47,7 +48,7 @@ from dqam.statistics.crossings import _add_crossings
 from dqam.statistics.limits import LARGEST_SUM as LARGEST
 from dqam.statistics.limits import MOST_CAP, MOST_RECTANGLES
 from dqam.statistics.privtree import PrivTree
-from dqam.statistics.shadow_sums import _add_shadows, _excesses
+from dqam.statistics.shadow_sums import _add_scaled_shadows, _add_shadows, _excesses
 from dqam.statistics.shadows import LARGEST as LARGEST_NUMBER
 from dqam.statistics.shadows import MOST_VISITS
 from dqam.statistics.uniformity import region_costs
@@ -86,14 +87,18 @@ QUESTIONS: list[Question] = [
     Endpoints(WHOLE),
     *(Crossings(WHOLE, cap) for cap in (1, MOST_CAP)),
     Crossings(WHOLE, MOST_CAP, np.array([CROSSING - 1])),
-    *(ShadowSums(LATTICE, cap, weight) for cap in (1, MOST_CAP) for weight in (1, 2**8)),
-    *(WalkSums(LATTICE, cap, weight) for cap in (1, MOST_CAP) for weight in (1, 2**8)),
+    *(ShadowSums(LATTICE, cap, weight, norm) for cap in (1, MOST_CAP) for weight in (1, 2**8) for norm in (1, 2)),
+    *(WalkSums(LATTICE, cap, weight, norm) for cap in (1, MOST_CAP) for weight in (1, 2**8) for norm in (1, 2)),
     CellShares(),
     GroupShares(np.zeros((SIDE, SIDE), np.int64)),
     DistinctCounts(EVERY),
     QueryTotals(EVERY),
     *(LengthQuantile(np.array([0, 5, MOST_CAP]), Fraction(part, 10**6)) for part in (1, 10**6 - 1)),
-    *(ShadowQuantile(np.array([0, MOST_CAP]), Fraction(part, 10**6), LATTICE, 2**8) for part in (1, 10**6 - 1)),
+    *(
+        ShadowQuantile(np.array([0, MOST_CAP]), Fraction(part, 10**6), LATTICE, 2**8, norm=norm)
+        for part in (1, 10**6 - 1)
+        for norm in (1, 2)
+    ),
 ]
 
 
@@ -113,7 +118,7 @@ def test_every_question_is_tried_at_its_limits() -> None:
 
 
 def test_the_caps_and_numbers_that_mechanisms_need_are_allowed() -> None:
-    assert 6 * (ENDPOINT_WEIGHT + MAX_SIDE / 2) < MOST_CAP
+    assert 6 * (ENDPOINT_WEIGHT**2 + MAX_SIDE / 2) < MOST_CAP
     full = Grid((0.0, 0.0, 1.0, 1.0), MAX_SIDE, MAX_SIDE)
     assert LengthQuantile.on(full, Fraction(1, 2)).candidates[-1] == MOST_CAP
 
@@ -158,6 +163,21 @@ def test_one_shadow_more_on_top_of_all_others() -> None:
         _add_shadows(np.array([0, numbers]), slots, values, 10, weight, caps // SHADOW, sums)
         assert sums[:, 0].tolist() == wanted
         assert max(map(abs, wanted)) <= LARGEST
+
+
+def test_one_scaled_shadow_more_on_top_of_all_others() -> None:
+    rng = np.random.default_rng(0)
+    numbers = 2 * MOST_VISITS - 1
+    for weight, cap in ((1, 1), (2**8, 1), (2**8, MOST_CAP), (1, MOST_CAP)):
+        values = rng.choice([-LARGEST_NUMBER, LARGEST_NUMBER, 1, -1, LARGEST_NUMBER - 7], numbers).astype(np.int32)
+        slots = np.arange(numbers, dtype=np.int32)
+        most = math.isqrt(cap * SHADOW**2)
+        sums = np.sign(values)[:, None].astype(np.int64) * (MOST_TRIPS - 1) * most
+        before = [int(number) for number in sums[:, 0]]
+        _add_scaled_shadows(np.array([0, numbers]), slots, values, 10, weight, np.array([cap]), sums)
+        added = [int(now) - then for now, then in zip(sums[:, 0], before, strict=True)]
+        assert 0 < sum(number**2 for number in added) <= cap * SHADOW**2
+        assert max(abs(int(number)) for number in sums[:, 0]) <= MOST_TRIPS * most <= LARGEST
 
 
 def test_the_longest_walk_there_can_be_brought_down_to_any_cap() -> None:

@@ -11,18 +11,19 @@ from dqam.statistics import (
     UniformityCosts,
 )
 from dqam.statistics.uniformity import region_costs
-from tests.statistics.cases import BASES, CELLS, ROWS, SINGLE, TRIPS, changes, some
+from tests.statistics.cases import BASES, CELLS, ROWS, SINGLE, TRIPS, changes, some, squares
 
 
 @pytest.mark.parametrize("partition", [Partition.whole(3, 3), ROWS, CELLS], ids=["whole", "rows", "cells"])
 def test_uniformity_costs(partition: Partition) -> None:
     statistic = UniformityCosts(partition.regions)
-    added = np.concatenate(
-        [changes(statistic, [[]], TRIPS), changes(statistic, BASES[1:], SINGLE[:9] + some(150))]
-    ).sum(axis=1)
+    changed = np.concatenate([changes(statistic, [[]], TRIPS), changes(statistic, BASES[1:], SINGLE[:9] + some(150))])
+    added = changed.sum(axis=1)
     assert added.max() <= statistic.sensitivity
+    assert squares(changed) <= statistic.l2_squared == statistic.sensitivity**2
     if partition is not CELLS:
         assert added.max() >= 0.98 * statistic.sensitivity
+        assert squares(changed) >= 0.98**2 * statistic.l2_squared
     else:
         assert added.max() == 0
 

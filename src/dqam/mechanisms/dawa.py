@@ -97,18 +97,19 @@ class Dawa:
         grid, one = curator.grid, curator.unit.max_trips
         ratio = parse_epsilon(self.ratio)
         first, second = budget.split(buckets=ratio, counts=1 - ratio)
-        epsilon = second.left
+        counted = second.left
         order = hilbert_order(*grid.shape)
         width = 2 + math.log(len(order)) / 8 if self.width is None else self.width
-        penalty = one / float(epsilon) + width * 4 * one / float(first.left)
+        penalty = one / second.precision() + width * 4 * one / first.precision()
         starts = curator.partition(L1Buckets(order, min(max(penalty, smooth), MOST_TRIPS)), first)
 
         def ask(groups: Integers, share: Fraction) -> Floats:
             labels = np.empty(len(order), np.int64)
             labels[order] = groups
-            return curator.measure(GroupShares(labels.reshape(grid.shape)), second, share * epsilon) / MASS
+            return curator.measure(GroupShares(labels.reshape(grid.shape)), second, share * counted) / MASS
 
-        masses = estimate(starts, level_usage(starts, order, grid.columns, queries, border), ask)
+        power = 1 if second.concentrated else 2
+        masses = estimate(starts, level_usage(starts, order, grid.columns, queries, border), ask, power)
         return fill(starts, order, without_negatives(masses)).reshape(grid.shape)
 
 
@@ -122,34 +123,35 @@ def level_usage(starts: Integers, order: Integers, columns: int, queries: Intege
     return _level_usage(starts, order // columns, order % columns, some, border, levels)
 
 
-def level_shares(usage: Floats) -> list[Fraction]:
+def level_shares(usage: Floats, power: int = 2) -> list[Fraction]:
     """The shares of the budget for the levels, leaves first, that minimise the squared error of what queries read.
 
-    The levels are added from the leaves up: the share of the levels below is divided with the new level in the best of
-    `STEPS` ways.
+    The variance of noise is proportional to share^-power: 2 for a pure budget, 1 for a budget of rho. The levels are
+    added from the leaves up: the share of the levels below is divided with the new level in the best of `STEPS` ways.
     """
     shares = [Fraction(1)]
     variances = np.array([2.0])  # of the estimate of a node, for a budget of 1
     tried = np.arange(STEPS) / STEPS
     for k in range(1, len(usage)):
-        below = variances[:, None] / (1 - tried) ** 2
-        own = 1 / (tried**2 / 2 + 1 / (2 * below[-1]))
+        below = variances[:, None] / (1 - tried) ** power
+        own = 1 / (tried**power / 2 + 1 / (2 * below[-1]))
         best = int(np.argmin(usage[:k] @ below + usage[k] * own))
         variances = np.append(below[:, best], own[best])
         shares = [share * Fraction(STEPS - best, STEPS) for share in shares] + [Fraction(best, STEPS)]
     return shares
 
 
-def estimate(starts: Integers, usage: Floats, ask: Callable[[Integers, Fraction], Floats]) -> Floats:
+def estimate(starts: Integers, usage: Floats, ask: Callable[[Integers, Fraction], Floats], power: int = 2) -> Floats:
     """float64[buckets]: the estimated mass of each bucket.
 
-    ask  returns noisy sums by group, given the group of each cell and the share of the budget to spend
+    ask    returns noisy sums by group, given the group of each cell and the share of the budget to spend
+    power  of the share, to which the variance of noise is inversely proportional
     """
     sizes = np.diff(starts)
     bucket = np.repeat(np.arange(len(sizes)), sizes)
-    shares = level_shares(usage)
+    shares = level_shares(usage, power)
     sums = [ask(bucket >> k, share) if share else None for k, share in enumerate(shares)]
-    variances = [1 / float(share) ** 2 if share else np.inf for share in shares]
+    variances = [1 / float(share) ** power if share else np.inf for share in shares]
     return reconcile(sums, variances)
 
 

@@ -155,7 +155,7 @@ class Dqam:
         if depth is None:
             depth = min(4, max(2, int(math.log(size.signal, 4)) - 1))
         learning = budget.left * self.share if rounds else Fraction(0)
-        partition = grow_quadtree(curator, budget, max_depth=depth, epsilon=(budget.left - learning) / 2)
+        partition = grow_quadtree(curator, budget, max_depth=depth, amount=(budget.left - learning) / 2)
         masses = curator.measure(GroupShares(partition.labels), budget, budget.left - learning) / MASS
         model = Regions(grid, partition, masses, size)
         if not rounds:

@@ -23,12 +23,12 @@ def grow_quadtree(
     budget: Budget,
     threshold: float | None = None,
     max_depth: int | None = None,
-    epsilon: Fraction | None = None,
+    amount: Fraction | None = None,
 ) -> Partition:
     """Split a node if its cost exceeds the mean of its children's by more than `threshold`, in trips.
 
     By default, the threshold is as large as the noise of a cost. A tree of smaller depth has fewer levels to pay for.
-    Spends `epsilon`, by default all of `budget`, or less if the tree ends early.
+    Spends `amount`, by default all of `budget`, or less if the tree ends early.
     """
     rows, columns = curator.grid.shape
     deepest = quadtree_depth(rows, columns)
@@ -36,9 +36,9 @@ def grow_quadtree(
     if not levels:
         return Partition.whole(rows, columns)
     measured = levels if levels == deepest else levels + 1  # single cells have no cost to measure
-    each = (budget.left if epsilon is None else epsilon) / measured
+    each = (budget.left if amount is None else amount) / measured
     if threshold is None:
-        threshold = 2 * curator.unit.max_trips / float(each)
+        threshold = 2 * curator.unit.max_trips / budget.precision(each)
 
     def measure(bounds: np.ndarray) -> np.ndarray:
         """Noisy costs in trips; those of single cells are always 0, which is public."""

@@ -6,6 +6,7 @@ model is made consistent afterwards.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -75,10 +76,11 @@ def measure_crossings(curator: Curator, budget: Budget, trips: float) -> float:
     The estimate is shrunk towards a guess made without data (half a side, with a standard deviation of a quarter), the
     more the wider the noise is; both widths are public.
     """
-    epsilon, question = budget.left / 20, whole_crossings(curator.grid)
+    amount, question = budget.left / 20, whole_crossings(curator.grid)
     side = question.cap
-    crossings = float(curator.measure(question, budget, epsilon).sum()) / CROSSING
-    width = 2 * side * curator.unit.max_trips / float(epsilon) / trips  # of the noise of the sum of both
+    crossings = float(curator.measure(question, budget, amount).sum()) / CROSSING
+    scales = math.sqrt(2) if budget.concentrated else 2  # standard deviation of the noise of the sum of both
+    width = scales * side * curator.unit.max_trips / budget.precision(amount) / trips
     trust = 1 / (1 + (width / (side / 4)) ** 2)
     return min(max(trust * crossings / trips + (1 - trust) * side / 2, 0.0), float(side))
 

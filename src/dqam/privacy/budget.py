@@ -111,14 +111,13 @@ class Budget:
             for name, weight in weights.items()
         ]
 
-    def exchange(self, spent: Fraction) -> None:
-        """Become the pure budget of the promise, of which `spent` is spent already. Only the curator may call this.
+    def exchange(self, epsilon: Fraction, spent: Fraction) -> None:
+        """Become a pure budget of `epsilon`, of which `spent` is spent already. Only the curator may call this.
 
         It keeps its own record of what it granted, so calling this elsewhere buys nothing.
         """
-        assert self._promise is not None
         with self._lock:
-            self._amount, self._concentrated, self._spent = self._promise.epsilon, False, spent
+            self._amount, self._concentrated, self._spent = epsilon, False, spent
 
     def is_part_of(self, whole: Budget) -> bool:
         """Whether this is `whole`, or was split from it or from a part of it."""

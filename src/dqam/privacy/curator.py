@@ -81,7 +81,8 @@ class Curator:
     ) -> None:
         self.wary = wary
         self._may_exchange = may_exchange
-        self._granted, self._concentrated, self._promise = budget.amount, budget.concentrated, budget.promise
+        self._granted, self._concentrated = budget.amount, budget.concentrated
+        self._promise = budget.promise  # kept here, because a mechanism could replace that of the budget
         self._unit = unit or Unit.trip()
         self._budget = budget
         self._noise = noise
@@ -211,7 +212,7 @@ class Curator:
                 return False
             self._granted, self._concentrated, self._spent = promise.epsilon, False, spent
             self._paid = [replace(entry, rho=None) for entry in self._paid]
-            budget.exchange(spent)
+            budget.exchange(promise.epsilon, spent)
             return True
 
     def _charge(
@@ -234,9 +235,11 @@ class Curator:
         """
         if type(budget) is not Budget:
             raise BudgetError(f"A question must be paid from a Budget; got {type(budget).__name__}.")
-        if not budget.is_part_of(self.budget) or budget.concentrated != self._concentrated:
-            raise BudgetError(f"{budget.name} is not part of {self.budget.name}, which pays for this data set.")
         with self._lock:
+            if not budget.is_part_of(self.budget) or budget.concentrated != self._concentrated:
+                raise BudgetError(f"{budget.name} is not part of {self.budget.name}, which pays for this data set.")
+            if gaussian and not self._concentrated:
+                raise BudgetError(f"{self.budget.name} was exchanged for a pure budget while this was being asked.")
             if self._closed:
                 raise BudgetError("The publication has ended; nothing more can be asked.")
             if amount is None and not budget.left:
