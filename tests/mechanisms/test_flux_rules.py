@@ -68,9 +68,10 @@ def test_shares_are_shares(rules: LaplaceRules) -> None:
         small, large = rules.detail_share(signal, 10.0), rules.detail_share(signal, 0.5)
         assert small > large  # smaller queries need more detail
         assert 0 < rules.size_share(signal) < 1
+        assert 0 <= rules.lowering(signal).smooth <= 1
+        assert 0 < rules.lowering(signal).offset < 0.01
     assert 0 < rules.cap_share < 1
     assert 0 < rules.middle_share < 1
-    assert 0 <= rules.smooth <= 1
     assert rules.thresholds.keys() == {"crossed", "known", "rich", "detailed", "strong"}
 
 

@@ -474,7 +474,7 @@ def forge_exchange(budget: Budget) -> None:
 
 
 def forge_promise(budget: Budget) -> None:
-    budget.promise = Promise.of(900, 1e-8)
+    budget._promise = Promise.of(900, 1e-8)
 
 
 def forge_amount(budget: Budget) -> None:

@@ -1,6 +1,5 @@
 """Units, and epsilons as exact numbers."""
 
-import time
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -75,10 +74,8 @@ NONSENSE: list[Any] = [
 
 @pytest.mark.parametrize("bad", NONSENSE, ids=lambda bad: repr(bad)[:20])
 def test_a_delta_is_a_small_probability(bad: Any) -> None:
-    started = time.perf_counter()
     with pytest.raises(InputError, match="Delta must be a small probability, such as 1e-8"):
         parse_delta(bad)
-    assert time.perf_counter() - started < 0.5
 
 
 @pytest.mark.parametrize("good", [1e-30, 0.01, "0.01", "1e-30", "1/100000000", Fraction(1, 10**8), 3e-9])
