@@ -140,8 +140,8 @@ def too_little_is_charged(patch: pytest.MonkeyPatch) -> None:
     """Too little by one, whatever is asked."""
     charge = Curator._charge
 
-    def less(self: Curator, question: str, name: str, sensitivity: int, *rest: Any) -> Any:
-        return charge(self, question, name, sensitivity - 1, *rest)
+    def less(self: Curator, question: str, name: str, sensitivity: int, *rest: Any, **named: Any) -> Any:
+        return charge(self, question, name, sensitivity - 1, *rest, **named)
 
     patch.setattr(Curator, "_charge", less)
 
