@@ -11,7 +11,7 @@ least ln((p - delta) / q). The event is chosen and bounded as above; it is often
 often an event happens. For a delta of 1e-8, the events that decide have a probability of about 3e-7, too little to be
 counted in an affordable number of runs. Audits therefore make claims with `AUDIT_DELTA` = 1e-3, where these events
 have a probability of about 1 %. The code that converts a claim into noise is the same for every delta. The conversion
-is not tight: at eps = 1, one Gaussian answer has an exact eps of 0.81 for a delta of 1e-2, of 0.87 for 1e-3 and of 0.94
+is not tight: at eps = 1, one Gaussian answer has an exact eps of 0.82 for a delta of 1e-2, of 0.87 for 1e-3 and of 0.94
 for 1e-8, so that no audit can measure more than that.
 
 A mechanism is any callable `f(trips, rng) -> outcome`. An outcome is a number, an array, a `Partition`, a string or a
