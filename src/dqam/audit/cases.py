@@ -338,10 +338,10 @@ DELTA_FAULT_CASES = {
         "walks without a cap on the sum of squares", faults.walks_without_l2_cap, 20_000
     ),
     "fault-rho-for-each-delta": _delta_fault(
-        "four counts, each with noise as if it had all of rho", faults.rho_for_each, 20_000
+        "four counts, each with noise as if it had all of rho", faults.rho_for_each, 100_000
     ),
     "fault-cheap-laplace-delta": _delta_fault(
-        "Laplace noise charged at a quarter of its rho", faults.cheap_laplace, 20_000
+        "Laplace noise charged at a quarter of its rho", faults.cheap_laplace, 100_000
     ),
     "fault-permute-and-flip-delta": replace(
         DELTA_QUESTION_CASES["quantile-delta"],
@@ -350,7 +350,7 @@ DELTA_FAULT_CASES = {
         sound=False,
     ),
     "fault-careless-exchange-delta": _delta_fault(
-        "a pure budget taken in exchange for one that is spent", faults.careless_exchange, 20_000
+        "a pure budget taken in exchange for one that is spent", faults.careless_exchange, 100_000
     ),
 }
 CASES: dict[str, AuditCase] = {
