@@ -18,12 +18,12 @@ CAUGHT = {  # the pair, the runs and a bound that is well above the claim
     "dqam-printed": ("no trips + longest walk", 300, 2),
     "fault-visits": ("few trips + zig-zag", 1_000, 2),
     "fault-singletons": ("a crowd in one cell + on corners", 2_000, 2),
-    "fault-no-shadow-cap-delta": ("no trips + longest walk", 20_000, 1.5),
-    "fault-no-walk-cap-delta": ("no trips + longest walk", 20_000, 1.5),
-    "fault-rho-for-each-delta": ("no trips + one cell", 20_000, 1.2),
-    "fault-cheap-laplace-delta": ("no trips + one cell", 20_000, 1.2),
-    "fault-permute-and-flip-delta": ("two short and two middling walks + a long one", 20_000, 1.15),
-    "fault-careless-exchange-delta": ("no trips + one cell", 20_000, 1.15),
+    "fault-no-shadow-cap-delta": ("no trips + longest walk", 20_000, 1.15),
+    "fault-no-walk-cap-delta": ("no trips + longest walk", 20_000, 1.15),
+    "fault-rho-for-each-delta": ("no trips + one cell", 50_000, 1.15),
+    "fault-cheap-laplace-delta": ("no trips + one cell", 50_000, 1.15),
+    "fault-permute-and-flip-delta": ("two short and two middling walks + a long one", 200_000, 1.15),
+    "fault-careless-exchange-delta": ("no trips + one cell", 50_000, 1.1),
 }
 
 

@@ -6,9 +6,8 @@ the noise that was charged for.
 Questions and mechanisms are audited a second time under a claim with a delta, where they get Gaussian and Gumbel noise;
 the names of these cases end in "-delta". A single selection, or a single answer with Laplace noise, does not reveal as
 much as its rho pays for, but many small ones together do. They are therefore asked `TIMES` times, each time with an
-equal part of the budget. Partitions are asked four times, and are not audited with half the noise under a delta: they
-draw the same Laplace noise as under a pure budget, and what is left of a promise after its conversion into rho hides
-that noise of half the scale is too little.
+equal part of the budget. Partitions are asked four times. They are not audited with half the noise under a delta: one
+partition gets sqrt(2 rho), about a third of epsilon, and with half the noise it would still keep the claim.
 """
 
 from __future__ import annotations
