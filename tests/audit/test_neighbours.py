@@ -1,6 +1,6 @@
 """Files that differ in one trip or person cannot be told apart by more than was charged, and planted faults show."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +9,14 @@ import pytest
 
 from dqam import sources
 from dqam.audit import neighbours
+from dqam.audit.cases import WHOLE_MECHANISMS
 from dqam.audit.formats import FORMATS, TripRow
 from dqam.audit.hostile import NEIGHBOURS, random_neighbourhood
 from dqam.audit.neighbours import (
+    PURE,
     QUESTIONS,
+    WITH_DELTA,
+    AskedQuestion,
     FilePair,
     PairResults,
     ScriptedCurator,
@@ -26,17 +30,21 @@ from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
 from dqam.sources import csv_table, grouping, parquet_table, points, source
 from dqam.sources.validation import Validation
-from dqam.statistics import PROVEN, TripCount, UniformityCosts
+from dqam.statistics import PARTITIONS, PROVEN, SCORES, SHADOW, TripCount, UniformityCosts
+from dqam.statistics.question import CappedOnLattice
 from dqam.statistics.shadow_sums import CappedShadows
-from dqam.values.guarantee import Unit
+from dqam.statistics.walk_sums import ScaledWalks
+from dqam.values.guarantee import Promise, Unit
 from tests.commands import run
 
 CASES = [(name, by) for name, form in FORMATS.items() for by in form.engines if by != "spark"]
 
 
-def compared(name: str, engine: str, neighbourhoods: int, seed: int = 0) -> list[PairResults]:
+def compared(
+    name: str, engine: str, neighbourhoods: int, seed: int = 0, promises: Sequence[Promise] = (PURE, WITH_DELTA)
+) -> list[PairResults]:
     """The results for some neighbourhoods, of one unit after the other."""
-    return list(run_pairs(neighbourhoods * NEIGHBOURS, seed, [engine], [name]).values())
+    return list(run_pairs(neighbourhoods * NEIGHBOURS, seed, [engine], [name], promises=promises).values())
 
 
 def assert_alike(results: list[PairResults]) -> None:
@@ -54,6 +62,33 @@ def test_every_question_is_asked() -> None:
 @pytest.mark.parametrize(("name", "by"), CASES)
 def test_no_unit_shows(name: str, by: str) -> None:
     assert_alike(compared(name, by, len(FORMATS[name].units) if by == "local" else 2))
+
+
+@pytest.mark.parametrize("promise", [PURE, WITH_DELTA], ids=str)
+def test_no_unit_shows_under_either_promise(promise: Promise) -> None:
+    assert_alike(compared("points, Arrow", "local", 4, 2, [promise]))
+
+
+@pytest.mark.parametrize("promise", [PURE, WITH_DELTA], ids=str)
+@pytest.mark.parametrize("name", ["flux", "mwem"])
+def test_no_unit_shows_in_a_whole_mechanism(name: str, promise: Promise) -> None:
+    results, files = PairResults(), random_neighbourhood(np.random.default_rng(5), "Trips", Unit.person(2))
+    results.compare(files, "local", WHOLE_MECHANISMS[name], promise)
+    assert_alike([results])
+
+
+def test_the_norm_of_a_change_is_that_of_the_noise() -> None:
+    files = random_neighbourhood(np.random.default_rng(5), "Trips", Unit.trip())
+    for promise, norm in ((PURE, 1), (WITH_DELTA, 2)):
+        curator = FilePair(files, [], "local", promise=promise).run(files.base)
+        assert isinstance(curator, ScriptedCurator)
+        assert {each.question[0]: each.norm for each in curator.asked} == {
+            kind: 0 if kind in SCORES else 1 if kind in PARTITIONS else norm for kind in PROVEN
+        }
+    kind = (TripCount, {}, 1)
+    one, other = (AskedQuestion(kind, 2, 24, np.array(values)) for values in ([0, 2**40], [3, 2**40 + 4]))
+    assert one.distance(other) == 25
+    assert one.in_words(25) == "5 in the L2 norm"
 
 
 @pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.by_point or form.csv])
@@ -95,10 +130,10 @@ def test_no_unit_shows_on_a_cluster(name: str, unit: Unit) -> None:
 Fault = Callable[[pytest.MonkeyPatch], None]
 
 
-def what_shows(name: str, by: str = "local") -> Iterator[str]:
+def what_shows(name: str, by: str = "local", promises: Sequence[Promise] = (PURE, WITH_DELTA)) -> Iterator[str]:
     """What tells pairs of some neighbourhoods apart; one is made after the other, while the caller wants more."""
     for seed in range(12):
-        for results in compared(name, by, 1, seed):
+        for results in compared(name, by, 1, seed, promises):
             yield from (what for what, _ in results.violations)
 
 
@@ -126,6 +161,28 @@ def no_cap_on_shadows(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CappedShadows, "add_up", lambda self, part: add_up(replace(self, caps=0 * self.caps + 2**16), part))
 
 
+def no_cap_on_walks(patch: pytest.MonkeyPatch) -> None:
+    add_up = ScaledWalks.add_up
+    patch.setattr(ScaledWalks, "add_up", lambda self, part: add_up(replace(self, caps=0 * self.caps + 2**16), part))
+
+
+def l1_cap_taken_for_an_l2_cap(patch: pytest.MonkeyPatch) -> None:
+    """The cap on the sum of numbers is charged as if it were one on the sum of squares."""
+    patch.setattr(CappedOnLattice, "l2_squared", property(lambda self: self.cap * SHADOW**2))
+
+
+def l2_is_not_multiplied(patch: pytest.MonkeyPatch) -> None:
+    """Gaussian noise hides one trip of a person with two."""
+    charge = Curator._charge
+
+    def one_trip(self: Curator, *given: Any, **named: Any) -> Any:
+        kind, asked, sensitivity, numerator, *rest = given
+        numerator = numerator // self.unit.max_trips**2 if named.get("gaussian") else numerator
+        return charge(self, kind, asked, sensitivity, numerator, *rest, **named)
+
+    patch.setattr(Curator, "_charge", one_trip)
+
+
 def all_trips_of_a_person(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ContributionBound, "mask", lambda self, persons, trips=None: np.ones(len(persons), np.bool_))
 
@@ -140,8 +197,8 @@ def too_little_is_charged(patch: pytest.MonkeyPatch) -> None:
     """Too little by one, whatever is asked."""
     charge = Curator._charge
 
-    def less(self: Curator, question: str, name: str, sensitivity: int, *rest: Any) -> Any:
-        return charge(self, question, name, sensitivity - 1, *rest)
+    def less(self: Curator, question: str, name: str, sensitivity: int, *rest: Any, **named: Any) -> Any:
+        return charge(self, question, name, sensitivity - 1, *rest, **named)
 
     patch.setattr(Curator, "_charge", less)
 
@@ -166,6 +223,21 @@ def test_a_fault_shows(fault: Fault, name: str, shows: str, monkeypatch: pytest.
     assert any(shows in what for what in what_shows(name))
 
 
+@pytest.mark.parametrize(
+    ("fault", "name", "shows"),
+    [
+        (no_cap_on_shadows, "points, Arrow", "ShadowSums changed"),
+        (no_cap_on_walks, "points, Arrow", "WalkSums changed"),
+        (l1_cap_taken_for_an_l2_cap, "points, Arrow", "ShadowSums changed"),
+        (l2_is_not_multiplied, "points, pandas", "TripCount changed"),
+    ],
+)
+def test_a_fault_shows_in_the_l2_norm(fault: Fault, name: str, shows: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fault(monkeypatch)
+    found = (what for what in what_shows(name, promises=[WITH_DELTA]) if shows in what)
+    assert "in the L2 norm" in next(found)
+
+
 @pytest.mark.usefixtures("small_parts")
 def test_ids_that_are_taken_for_others_on_a_cluster_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """White space around ids sends their rows to another part, if it is not removed."""
@@ -174,14 +246,15 @@ def test_ids_that_are_taken_for_others_on_a_cluster_show(monkeypatch: pytest.Mon
     assert any("TripCount changed" in what for what in what_shows("points, Parquet, text ids", "spark"))
 
 
-def test_every_sensitivity_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("promise", [PURE, WITH_DELTA], ids=str)
+def test_every_sensitivity_is_reached(promise: Promise, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sensitivity that is too small by one shows; except that of uniformity costs, which includes more rounding than
-    can occur."""
+    can occur, and some caps on a lattice whose bound in the other norm is not tight or is rounded."""
     too_little_is_charged(monkeypatch)
-    hidden = {i for i, question in enumerate(QUESTIONS) if type(question) is not UniformityCosts}
+    hidden = {i for i, question in enumerate(QUESTIONS) if is_reached(question, promise)}
     for seed in range(40):
         files = random_neighbourhood(np.random.default_rng(seed), "points, Arrow", Unit.trip())
-        pair = FilePair(files, [], "local")
+        pair = FilePair(files, [], "local", promise=promise)
         first, *others = (pair.run(rows) for rows in (files.base, *map(rows_of, files.neighbours)))
         assert isinstance(first, ScriptedCurator)
         for second in others:
@@ -190,6 +263,15 @@ def test_every_sensitivity_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
         if not hidden:
             return
     pytest.fail(f"Sensitivities that are never reached: {[QUESTIONS[i] for i in hidden]}")
+
+
+def is_reached(question: Any, promise: Promise) -> bool:
+    """Whether some trip changes it by its sensitivity. In the L2 norm, a trip in one cell reaches a cap."""
+    if not isinstance(question, CappedOnLattice):
+        return type(question) is not UniformityCosts
+    if not promise.delta:
+        return question.norm == 1
+    return question.cap <= question.endpoint_weight if question.norm == 1 else question.cap == 9
 
 
 def rows_of(neighbour: list[tuple[bool, TripRow]]) -> list[TripRow]:

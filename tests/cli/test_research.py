@@ -17,6 +17,22 @@ def test_audit_exits_with_1_when_a_mechanism_is_above_its_claim(tmp_path: Path) 
     assert json.loads(done.stdout)["failed"] == ["fault-half-count"]
 
 
+def test_audit_of_a_claim_with_a_delta() -> None:
+    done = run("audit", "count-delta", "--runs", "20000", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["delta"], found["audits"][0]["delta"]) == (0.001, 0.001)
+    assert 0.2 < found["audits"][0]["epsilon_hat"] <= 1
+    done = run("audit", "fault-half-count-delta", "--delta", "1e-2", "--epsilon", "2", "--runs", "20000")
+    assert done.returncode == 1
+    assert "claimed epsilon 2 and delta 0.01" in done.stdout
+    for arguments, status in ((["count", "--delta", "1e-3"], 0), (["count-delta", "--delta", "0"], 2)):
+        done = run("audit", *arguments, "--runs", "1000")
+        assert done.returncode == status
+    assert "leave --delta out" in done.stderr
+    assert json.loads(run("audit", "count", "--runs", "300", "--json").stdout)["delta"] == 0
+
+
 def test_audit_of_a_callable_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def leak(trips, rng):\n    return len(trips)\n")
     done = run_apart("audit", "mine:leak", "--runs", "200", folder=tmp_path)

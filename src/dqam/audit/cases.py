@@ -2,6 +2,12 @@
 
 The broken ones show that the audit has power: it must catch every one of them. Among them is each question with half
 the noise that was charged for.
+
+Questions and mechanisms are audited a second time under a claim with a delta, where they get Gaussian and Gumbel noise;
+the names of these cases end in "-delta". A single selection, or a single answer with Laplace noise, does not reveal as
+much as its rho pays for, but many small ones together do. They are therefore asked `TIMES` times, each time with an
+equal part of the budget. Partitions are asked four times. They are not audited with half the noise under a delta: one
+partition gets sqrt(2 rho), about a third of epsilon, and with half the noise it would still keep the claim.
 """
 
 from __future__ import annotations
@@ -14,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from dqam.audit import faults
-from dqam.audit.curators import CuratorSampler, HalvedNoise, NoNoiseOnVectors
-from dqam.audit.estimate import MechanismFunction, Sampler
-from dqam.audit.faults import CAP, LATTICE, QUARTERS, RECTANGLES, histogram_values
+from dqam.audit.curators import CuratorSampler, ExponentialNoise, HalvedNoise, NoNoiseOnVectors, RepeatedNoise
+from dqam.audit.estimate import AUDIT_DELTA, MechanismFunction, Sampler
+from dqam.audit.faults import CAP, L2_CAP, L2_WEIGHT, LATTICE, QUARTERS, RECTANGLES, TIMES, histogram_values
 from dqam.audit.pairs import (
     ADVERSARIAL_PAIRS,
     BUCKET_PAIRS,
@@ -58,7 +64,7 @@ from dqam.statistics import (
 )
 from dqam.statistics.buckets import L1Buckets
 from dqam.statistics.privtree import PrivTree
-from dqam.values.guarantee import Unit
+from dqam.values.guarantee import Promise, Unit
 
 ROW = Grid((0.0, 0.0, 7.0, 1.0), 1, 7)
 COARSE = Grid(GRID.bounds, 4, 4)
@@ -69,17 +75,19 @@ class AuditCase:
     """A mechanism to audit.
 
     about   what it is, in a few words
-    make    makes the mechanism, or a sampler of it, for an epsilon
+    make    makes the mechanism, or a sampler of it, for a claim
     sound   whether it should stay below its claim; False if it is broken on purpose
     pairs   neighbouring data sets; special ones if the usual ones do not reach the sensitivity
     runs    default number of runs on each data set of a pair
+    delta   default delta of the claim; above 0 if the mechanism needs one
     """
 
     about: str
-    make: Callable[[Fraction], MechanismFunction | Sampler]
+    make: Callable[[Promise], MechanismFunction | Sampler]
     sound: bool = True
     pairs: Pairs = field(default_factory=lambda: ADVERSARIAL_PAIRS)
     runs: int = 10_000
+    delta: Fraction = Fraction(0)
 
 
 def _select_and_measure(curator: Curator, budget: Budget) -> None:
@@ -92,25 +100,32 @@ def _select_and_measure(curator: Curator, budget: Budget) -> None:
     curator.measure(DistinctCounts(RECTANGLES[[chosen]]), counting)
 
 
+def _select_and_count(curator: Curator, budget: Budget) -> None:
+    """The same without a choice, so that all runs can be drawn at once: the first rectangle is counted."""
+    choosing, counting = budget.split(choosing=1, counting=1)
+    curator.select(QueryErrors(RECTANGLES[:2], np.array([1.0, -1.0])), choosing)
+    curator.measure(DistinctCounts(RECTANGLES[:1]), counting)
+
+
 def _buckets(curator: Curator, budget: Budget) -> dict[str, Any]:
     """Partition a row of cells into so few buckets that the middle cell joins its western or its eastern neighbours."""
     starts = curator.partition(L1Buckets(np.arange(7), penalty=10.0), budget)
     return {"buckets": tuple(starts.tolist())}
 
 
-def _asks(ask: Callable[[Curator, Budget], Any], **options: Any) -> Callable[[Fraction], CuratorSampler]:
-    return lambda epsilon: CuratorSampler(ask, epsilon, **options)
+def _asks(ask: Callable[[Curator, Budget], Any], **options: Any) -> Callable[[Promise], CuratorSampler]:
+    return lambda claim: CuratorSampler(ask, claim, **options)
 
 
-def _measures(statistic: Statistic) -> Callable[[Fraction], CuratorSampler]:
-    return _asks(lambda curator, budget: curator.measure(statistic, budget), batched=True)
+def _measures(statistic: Statistic, pure: bool = False) -> Callable[[Promise], CuratorSampler]:
+    return _asks(lambda curator, budget: curator.measure(statistic, budget, pure=pure), batched=True)
 
 
-def _selects(scores: Scores) -> Callable[[Fraction], CuratorSampler]:
+def _selects(scores: Scores) -> Callable[[Promise], CuratorSampler]:
     return _asks(lambda curator, budget: curator.select(scores, budget), batched=True)
 
 
-def _synthesizes(mechanism: Mechanism, **options: Any) -> Callable[[Fraction], CuratorSampler]:
+def _synthesizes(mechanism: Mechanism, **options: Any) -> Callable[[Promise], CuratorSampler]:
     """A whole mechanism, from walks to histogram, with all answers that it was given on the way."""
 
     def ask(curator: Curator, budget: Budget) -> Any:
@@ -172,13 +187,12 @@ QUESTION_CASES: dict[str, AuditCase] = {
 
 def _halved(case: AuditCase) -> AuditCase:
     """The same question with half the noise."""
+    return replace(case, about=f"{case.about}: half the noise", make=_with_noise(case, HalvedNoise), sound=False)
+
+
+def _with_noise(case: AuditCase, noise: type[RepeatedNoise]) -> Callable[[Promise], Sampler]:
     make: Any = case.make
-    return replace(
-        case,
-        about=f"{case.about}: half the noise",
-        make=lambda epsilon: replace(make(epsilon), noise=HalvedNoise),
-        sound=False,
-    )
+    return lambda claim: replace(make(claim), noise=noise)
 
 
 HALVED_CASES = {f"fault-half-{name}": _halved(case) for name, case in QUESTION_CASES.items()}
@@ -211,6 +225,133 @@ FAULT_CASES: dict[str, AuditCase] = {
     ),
     "fault-singletons": AuditCase("regions of one cell without noise", faults.bare_singletons, sound=False, runs=2_000),
 }
+
+
+# Claims with a delta
+
+REVEALING_PAIRS = {  # few, because rare events take many runs
+    name: ADVERSARIAL_PAIRS[name]
+    for name in ("no trips + one cell", "no trips + longest walk", "few trips + to and fro")
+}
+_L2_SHADOWS = ShadowSums(LATTICE, L2_CAP, L2_WEIGHT, 2)
+_WITH_DELTA: dict[str, AuditCase] = {  # questions that are asked only, or otherwise, if there is a delta
+    "distinct": AuditCase(
+        "rectangle selected by its error, and one counted",
+        _asks(_select_and_count, batched=True),
+        pairs=SINGLE_TRIP_PAIRS,
+    ),
+    "count-laplace": AuditCase("number of trips, Laplace noise", _measures(TripCount(), pure=True)),
+    "shadows-l2": AuditCase("shadows on a lattice, sum of squares capped", _measures(_L2_SHADOWS)),
+    "walks-l2": AuditCase(
+        "walks on a lattice, sum of squares scaled to a cap", _measures(WalkSums(LATTICE, L2_CAP, L2_WEIGHT, 2))
+    ),
+    "shadow-sizes-l2": AuditCase(
+        "quantile of the sums of squares of shadows",
+        _selects(ShadowQuantile(np.array([2, 4]), Fraction(3, 4), LATTICE, 1, norm=2)),
+        pairs=QUANTILE_PAIRS,
+    ),
+}
+_REPEATED = {
+    **dict.fromkeys(("count-laplace", "shadow-sizes", "shadow-sizes-l2", "quantile"), TIMES),
+    **dict.fromkeys(("buckets", "privtree"), 4),
+}
+
+
+def _with_delta(name: str, case: AuditCase) -> AuditCase:
+    """The same question under a claim with a delta."""
+    make: Any = case.make
+    times = _REPEATED.get(name, 1)
+    pairs = case.pairs
+    if pairs is ADVERSARIAL_PAIRS:
+        pairs = REVEALING_PAIRS
+    elif pairs is QUANTILE_PAIRS:
+        pairs = dict(list(pairs.items())[-1:])
+    return replace(
+        case,
+        about=case.about + (f", {times} times" if times > 1 else ""),
+        make=lambda claim: replace(make(claim), times=times),
+        pairs=pairs,
+        runs=100_000 if make(Promise.of(1)).batched else 20_000,
+        delta=AUDIT_DELTA,
+    )
+
+
+def _exchange_or_not(curator: Curator, budget: Budget) -> None:
+    """Let a first, pure answer decide whether the rest of the budget is exchanged for a pure one."""
+    (first,) = curator.measure(TripCount(), budget, budget.left / 4, pure=True)
+    if first > 0:
+        curator.exchange()
+    curator.measure(TripCount(), budget)
+
+
+DELTA_QUESTION_CASES = {
+    f"{name}-delta": _with_delta(name, case) for name, case in {**QUESTION_CASES, **_WITH_DELTA}.items()
+}
+DELTA_QUESTION_CASES["exchange-delta"] = AuditCase(
+    "number of trips, and again with a budget that was exchanged for a pure one or not",
+    _asks(_exchange_or_not),
+    pairs={"no trips + one cell": ADVERSARIAL_PAIRS["no trips + one cell"]},
+    runs=20_000,
+    delta=AUDIT_DELTA,
+)
+DELTA_QUESTION_CASES["count-delta"] = replace(
+    DELTA_QUESTION_CASES["count-delta"],
+    pairs={"no trips + one cell": ADVERSARIAL_PAIRS["no trips + one cell"]},
+    runs=4_000_000,
+)
+DELTA_MECHANISM_CASES = {
+    **{
+        f"{name}-delta": AuditCase(
+            f"{name} with Gaussian noise",
+            _synthesizes(mechanism, may_exchange=False),
+            pairs=MECHANISM_PAIRS,
+            runs=1_000,
+            delta=AUDIT_DELTA,
+        )
+        for name, mechanism in WHOLE_MECHANISMS.items()
+    },
+    "flux-exchange-delta": AuditCase(
+        "flux that exchanges its budget for a pure one after a first look",
+        _synthesizes(WHOLE_MECHANISMS["flux"]),
+        pairs=MECHANISM_PAIRS,
+        runs=1_000,
+        delta=AUDIT_DELTA,
+    ),
+}
+HALVED_DELTA_CASES = {
+    f"fault-half-{name}": _halved(case)
+    for name, case in DELTA_QUESTION_CASES.items()
+    if name not in ("buckets-delta", "privtree-delta")
+}
+
+
+def _delta_fault(about: str, make: Callable[[Promise], MechanismFunction | Sampler], runs: int) -> AuditCase:
+    return AuditCase(about, make, sound=False, pairs=REVEALING_PAIRS, runs=runs, delta=AUDIT_DELTA)
+
+
+DELTA_FAULT_CASES = {
+    "fault-no-shadow-cap-delta": _delta_fault(
+        "shadows without a cap on the sum of squares", faults.shadows_without_l2_cap, 20_000
+    ),
+    "fault-no-walk-cap-delta": _delta_fault(
+        "walks without a cap on the sum of squares", faults.walks_without_l2_cap, 20_000
+    ),
+    "fault-rho-for-each-delta": _delta_fault(
+        "four counts, each with noise as if it had all of rho", faults.rho_for_each, 100_000
+    ),
+    "fault-cheap-laplace-delta": _delta_fault(
+        "Laplace noise charged at a quarter of its rho", faults.cheap_laplace, 100_000
+    ),
+    "fault-permute-and-flip-delta": replace(
+        DELTA_QUESTION_CASES["quantile-delta"],
+        about="permute and flip charged as the exponential mechanism",
+        make=_with_noise(DELTA_QUESTION_CASES["quantile-delta"], ExponentialNoise),
+        sound=False,
+    ),
+    "fault-careless-exchange-delta": _delta_fault(
+        "a pure budget taken in exchange for one that is spent", faults.careless_exchange, 100_000
+    ),
+}
 CASES: dict[str, AuditCase] = {
     **{
         name: AuditCase(MECHANISMS[name].about, _synthesizes(mechanism), pairs=MECHANISM_PAIRS, runs=1_000)
@@ -225,4 +366,8 @@ CASES: dict[str, AuditCase] = {
     **QUESTION_CASES,
     **HALVED_CASES,
     **FAULT_CASES,
+    **DELTA_MECHANISM_CASES,
+    **DELTA_QUESTION_CASES,
+    **HALVED_DELTA_CASES,
+    **DELTA_FAULT_CASES,
 }

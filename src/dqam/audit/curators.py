@@ -22,26 +22,58 @@ from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
-from dqam.privacy.noise import Noise, SeededNoise
+from dqam.privacy.noise import Noise, SeededNoise, within_64_bits
 from dqam.statistics import Scores, Statistic
-from dqam.values.guarantee import Number, Unit
+from dqam.values.guarantee import Number, Promise, Unit
 
 
-class HalvedNoise(SeededNoise):
+class RepeatedNoise(SeededNoise):
+    """Seeded noise that can select for many runs at once."""
+
+    def gumbel_max_of_runs(self, scores: Integers, scale: Fraction, runs: int) -> Integers:
+        """int64[runs]: the same as many calls of `gumbel_max`."""
+        scores, width = within_64_bits(scores, scale)
+        return np.argmax(scores + self._rng.gumbel(0, width, (runs, len(scores))), axis=1)
+
+
+class HalvedNoise(RepeatedNoise):
     """Noise of half the requested scale."""
 
     def laplace(self, values: Integers, scale: Fraction) -> Integers:
         return super().laplace(values, scale / 2)
 
+    def gaussian(self, values: Integers, scale: Fraction) -> Integers:
+        return super().gaussian(values, scale / 2)
+
     def noisy_max(self, scores: Integers, scale: Fraction) -> int:
         return super().noisy_max(scores, scale / 2)
 
+    def gumbel_max(self, scores: Integers, scale: Fraction) -> int:
+        return super().gumbel_max(scores, scale / 2)
 
-class NoNoiseOnVectors(SeededNoise):
+    def gumbel_max_of_runs(self, scores: Integers, scale: Fraction, runs: int) -> Integers:
+        return super().gumbel_max_of_runs(scores, scale / 2, runs)
+
+
+class NoNoiseOnVectors(RepeatedNoise):
     """Noise on single numbers only; vectors are returned as they are."""
 
     def laplace(self, values: Integers, scale: Fraction) -> Integers:
         return values if len(values) > 1 else super().laplace(values, scale)
+
+    def gaussian(self, values: Integers, scale: Fraction) -> Integers:
+        return values if len(values) > 1 else super().gaussian(values, scale)
+
+
+class ExponentialNoise(RepeatedNoise):
+    """Selections by permute and flip where Gumbel noise is requested: their range is not bounded as was charged."""
+
+    def gumbel_max(self, scores: Integers, scale: Fraction) -> int:
+        return super().noisy_max(scores, scale)
+
+    def gumbel_max_of_runs(self, scores: Integers, scale: Fraction, runs: int) -> Integers:
+        scores, width = within_64_bits(scores, scale)
+        return np.argmax(scores + self._rng.exponential(width, (runs, len(scores))), axis=1)
 
 
 class BatchNoise:
@@ -49,7 +81,7 @@ class BatchNoise:
 
     private = False
 
-    def __init__(self, noise: SeededNoise, runs: int) -> None:
+    def __init__(self, noise: RepeatedNoise, runs: int) -> None:
         self._noise, self._runs = noise, runs
 
     def laplace(self, values: Integers, scale: Fraction) -> Integers:
@@ -66,7 +98,7 @@ class BatchNoise:
 
     def gumbel_max(self, scores: Integers, scale: Fraction) -> Any:
         """int64[runs]."""
-        return np.array([self._noise.gumbel_max(scores, scale) for _ in range(self._runs)])
+        return self._noise.gumbel_max_of_runs(scores, scale, self._runs)
 
     def generator(self) -> np.random.Generator:
         """See `Noise.generator`."""
@@ -77,11 +109,11 @@ class RecordingCurator(Curator):
     """A curator that records its answers, and how much more likely they are on the second data set of a pair.
 
     The output of a mechanism is a function of the answers, and tells no more than they do. The noise of a measurement
-    is discrete Laplace of the scale that was charged, so an answer y has the log-likelihood ratio
-    sum of (|y - a| - |y - b|) / scale for the exact vectors a and b; a selection has that of `noisy_max_chances`. The
-    same question is asked on both sides, because it depends only on earlier answers
-    (`tests/mechanisms/test_replay.py`). A partition is recorded but adds nothing to the ratio: the noise behind it is
-    not published.
+    is discrete Laplace or Gaussian of the scale that was charged, so an answer y has the log-likelihood ratio
+    sum of (|y - a| - |y - b|) / scale or sum of ((y - a)^2 - (y - b)^2) / (2 scale^2) for the exact vectors a and b; a
+    selection has that of `noisy_max_chances` or, with Gumbel noise, of `gumbel_max_chances`. The same question is asked
+    on both sides, because it depends only on earlier answers (`tests/mechanisms/test_replay.py`). A partition is
+    recorded but adds nothing to the ratio: the noise behind it is not published.
 
     answers               by the name of the question and the number of times it was asked before
     log_likelihood_ratio  of all answers together: a number, or one for each of many runs at once
@@ -95,8 +127,9 @@ class RecordingCurator(Curator):
         noise: Noise,
         unit: Unit,
         persons: list[bool] | None,
+        may_exchange: bool = True,
     ) -> None:
-        super().__init__(source, budget, noise, unit, persons)
+        super().__init__(source, budget, noise, unit, persons, may_exchange=lambda: may_exchange)
         self._pair = pair
         self.answers: dict[str, Any] = {}
         self.log_likelihood_ratio: Any = 0.0
@@ -106,13 +139,18 @@ class RecordingCurator(Curator):
     ) -> Integers:
         answer = super().measure(statistic, budget, amount, pure=pure)
         one, other = (exact_vector(statistic, aggregates) for aggregates in self._pair)
-        further = (np.abs(answer - one) - np.abs(answer - other)).sum(axis=-1)
-        self.log_likelihood_ratio += further / float(self.paid[-1].scale)
+        entry, scale = self.paid[-1], float(self.paid[-1].scale)
+        if entry.epsilon is None:  # the noise is Gaussian
+            further = ((other - one) / scale * ((2 * answer - one - other) / scale)).sum(axis=-1) / 2
+        else:
+            further = (np.abs(answer - one) - np.abs(answer - other)).sum(axis=-1) / scale
+        self.log_likelihood_ratio += further
         return self._record(type(statistic).__name__, answer)
 
     def select(self, scores: Scores, budget: Budget, amount: Number | None = None) -> int:
-        answer, scale = super().select(scores, budget, amount), self.paid[-1].scale
-        one, other = (noisy_max_chances(exact_vector(scores, aggregates), scale) for aggregates in self._pair)
+        answer, entry = super().select(scores, budget, amount), self.paid[-1]
+        chances = noisy_max_chances if entry.rho is None else gumbel_max_chances
+        one, other = (chances(exact_vector(scores, aggregates), entry.scale) for aggregates in self._pair)
         self.log_likelihood_ratio += np.log(other[answer] / one[answer])
         return self._record(type(scores).__name__, answer)
 
@@ -144,20 +182,35 @@ def noisy_max_chances(scores: Integers, scale: Fraction) -> Floats:
 _quadrature = lru_cache(leggauss)
 
 
+def gumbel_max_chances(scores: Integers, scale: Fraction) -> Floats:
+    """The probability that each index has the largest score plus Gumbel noise: proportional to exp(score / scale).
+
+    >>> gumbel_max_chances(np.array([0, 0]), Fraction(1)).tolist()
+    [0.5, 0.5]
+    """
+    weights = np.exp((scores - scores.max()) / float(scale))
+    return np.asarray(weights / weights.sum())
+
+
 @dataclass(frozen=True)
 class CuratorSampler:
     """Runs that ask a curator one question, or all questions of a mechanism; see `dqam.audit.estimate.Sampler`.
 
-    ask      asks the curator; if it returns a dict, its values are part of the outcome
-    batched  whether the runs differ only in their noise, so that all can be drawn in one call
+    ask           asks the curator; if it returns a dict, its values are part of the outcome
+    promise       the claim, whose budget is spent
+    batched       whether the runs differ only in their noise, so that all can be drawn in one call
+    times         how often a run asks, each time with an equal part of the budget
+    may_exchange  whether a budget with a delta may be exchanged for a pure one
     """
 
     ask: Callable[[Curator, Budget], Any]
-    epsilon: Fraction
-    noise: Callable[[np.random.Generator], SeededNoise] = SeededNoise
+    promise: Promise
+    noise: Callable[[np.random.Generator], RepeatedNoise] = RepeatedNoise
     batched: bool = False
     grid: Grid = GRID
     unit: Unit = field(default_factory=Unit.trip)
+    times: int = 1
+    may_exchange: bool = True
 
     def draw(
         self, pair: Pair, side: int, runs: int, rng: np.random.Generator, step: Callable[[int], None]
@@ -166,19 +219,31 @@ class CuratorSampler:
         aggregates = self._exact(pair[0], rng), self._exact(pair[1], rng)
 
         def run(noise: Noise) -> dict[str, Any]:
-            budget = Budget(self.epsilon)
+            budget = Budget.of(self.promise)
             source = aggregates[side] if self.unit.name == "trip" else walks_of(pair[side], self.grid)
-            curator = RecordingCurator(source, aggregates, budget, noise, self.unit, _persons(pair[side]))
-            extra = self.ask(curator, budget)
+            curator = RecordingCurator(
+                source, aggregates, budget, noise, self.unit, _persons(pair[side]), self.may_exchange
+            )
+            extra: dict[str, Any] = {}
+            for i, part in enumerate(self._parts(budget)):
+                values = self.ask(curator, part)
+                if isinstance(values, dict):
+                    extra.update({f"{name}{f' {i}' * (i > 0)}": value for name, value in values.items()})
             return {
                 **curator.answers,
-                **(extra if isinstance(extra, dict) else {}),
+                **extra,
                 "log-likelihood ratio": curator.log_likelihood_ratio,
             }
 
         if self.batched:
             return run(BatchNoise(self.noise(rng), runs))
         return repeat(lambda: run(self.noise(rng)), runs, step)
+
+    def _parts(self, budget: Budget) -> list[Budget]:
+        """The budget itself, or equal parts of it."""
+        if self.times == 1:
+            return [budget]
+        return budget.split(**{f"part {i}": 1 for i in range(self.times)})
 
     def _exact(self, trips: Trips, rng: np.random.Generator) -> Aggregates:
         walks = walks_of(trips, self.grid)

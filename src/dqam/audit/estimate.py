@@ -5,6 +5,15 @@ neighbour. On half of the runs the audit looks for the event that tells the two 
 the two probabilities of this event (Clopper and Pearson). The result is a lower bound on eps that holds at the given
 confidence level. A bound above the claim proves a fault; a bound below it proves nothing.
 
+A claim may have a delta. An (eps, delta)-private mechanism satisfies P(S) <= exp(eps) Q(S) + delta for the
+probabilities P and Q of every event S on neighbouring data sets. If P is at least p and Q at most q, then eps is at
+least ln((p - delta) / q). The event is chosen and bounded as above; it is often a rare one. The audit only counts how
+often an event happens. For a delta of 1e-8, the events that decide have a probability of about 3e-7, too little to be
+counted in an affordable number of runs. Audits therefore make claims with `AUDIT_DELTA` = 1e-3, where these events
+have a probability of about 1 %. The code that converts a claim into noise is the same for every delta. The conversion
+is not tight: at eps = 1, one Gaussian answer has an exact eps of 0.82 for a delta of 1e-2, of 0.87 for 1e-3 and of 0.94
+for 1e-8, so that no audit can measure more than that.
+
 A mechanism is any callable `f(trips, rng) -> outcome`. An outcome is a number, an array, a `Partition`, a string or a
 tuple, or a dict of these; its structure can reveal data as well as its numbers can. A `Sampler` knows both data sets of
 a pair and can add the log-likelihood ratio of its answers: if the distribution of the noise is known, no other number
@@ -16,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
@@ -27,11 +37,13 @@ from dqam.errors import InputError
 from dqam.geometry.arrays import Floats, Integers, Numbers
 from dqam.geometry.regions import Partition
 from dqam.geometry.trips import Trips
+from dqam.values.guarantee import Number, parse_delta
 
 MechanismFunction = Callable[[Trips, np.random.Generator], Any]
 
 THRESHOLDS = 64  # at most so many values of a number are tried as thresholds
 CANDIDATES = 30  # alpha is divided by this when an event is chosen, because many events are tried
+AUDIT_DELTA = Fraction(1, 1000)  # of the claims of audits with a delta; see above
 WIDEST = 256  # at most so many numbers of an array are looked at one by one
 
 
@@ -68,10 +80,11 @@ class Audit:
     findings: tuple[Finding, ...]
     runs: int
     confidence: float
+    delta: Fraction = Fraction(0)
 
     @property
     def epsilon(self) -> float:
-        """A lower bound on the epsilon of the mechanism; the confidence level is for all pairs together."""
+        """A lower bound on the epsilon of the mechanism at `delta`; the confidence level is for all pairs together."""
         return max(finding.epsilon for finding in self.findings)
 
 
@@ -82,15 +95,20 @@ def audit(
     confidence: float = 0.95,
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
+    delta: Number | None = None,
 ) -> Audit:
-    """Bound the epsilon of `mechanism` from below on each pair of data sets, by `runs` runs on each side."""
+    """Bound the epsilon of `mechanism` from below on each pair of data sets, by `runs` runs on each side.
+
+    With a `delta`, the bound is on the smallest epsilon for which it is (epsilon, delta)-private.
+    """
+    least = parse_delta(delta)
     if runs < 100:
         raise InputError(f"An audit needs at least 100 runs; got {runs}.")
     if not 0 < confidence < 1:
         raise InputError(f"Confidence must be between 0 and 1, such as 0.95; got {confidence}.")
     alpha = (1 - confidence) / len(pairs)
     rng = np.random.default_rng(seed)
-    findings = []
+    findings: list[Finding] = []
     for done, (name, pair) in enumerate(pairs.items()):
         sides = []
         for side, trips in enumerate(pair):
@@ -103,8 +121,8 @@ def audit(
                 sides.append(mechanism.draw(pair, side, runs, rng, step))
             else:
                 sides.append(repeat(partial(mechanism, trips, rng), runs, step))
-        findings.append(_finding(name, *_columns(*sides), runs, alpha))
-    return Audit(tuple(findings), runs, confidence)
+        findings.append(_finding(name, *_columns(*sides), runs, alpha, float(least)))
+    return Audit(tuple(findings), runs, confidence, least)
 
 
 def repeat(run: Callable[[], Any], runs: int, step: Callable[[int], None]) -> list[Any]:
@@ -119,7 +137,9 @@ def repeat(run: Callable[[], Any], runs: int, step: Callable[[int], None]) -> li
     return outcomes
 
 
-def _finding(pair: str, numbers: dict[str, Floats], labels: dict[str, Integers], runs: int, alpha: float) -> Finding:
+def _finding(
+    pair: str, numbers: dict[str, Floats], labels: dict[str, Integers], runs: int, alpha: float, delta: float
+) -> Finding:
     """Choose an event on the first half of the runs of each side, and bound it on the second.
 
     The event is that a number is at least, or at most, a threshold. Labels become numbers by how much more likely each
@@ -142,14 +162,15 @@ def _finding(pair: str, numbers: dict[str, Floats], labels: dict[str, Integers],
         seen = np.concatenate([first, second])
         thresholds = np.unique(seen)
         if len(thresholds) > THRESHOLDS:
-            thresholds = np.unique(np.quantile(seen, np.linspace(0, 1, THRESHOLDS), method="nearest"))
+            ranks = _tail_ranks(len(seen)) if delta else np.linspace(0, 1, THRESHOLDS)
+            thresholds = np.unique(np.quantile(seen, ranks, method="nearest"))
         for sign, counts in (
             (">=", [half - start - np.searchsorted(side, thresholds, "left") for side in (first, second)]),
             ("<=", [np.searchsorted(side, thresholds, "right") for side in (first, second)]),
         ):
             for flipped in (False, True):
                 hits, misses = counts if flipped else counts[::-1]
-                bounds = _lower_bound(hits, misses, half - start, alpha / CANDIDATES)
+                bounds = _lower_bound(hits, misses, half - start, alpha / CANDIDATES, delta)
                 found = int(np.argmax(bounds))
                 if bounds[found] > best:
                     best, event, reverse = float(bounds[found]), f"{name} {sign} {thresholds[found]:.6g}", flipped
@@ -158,17 +179,30 @@ def _finding(pair: str, numbers: dict[str, Floats], labels: dict[str, Integers],
     hits, misses = happened[runs + half :].sum(), happened[half:runs].sum()
     if reverse:
         hits, misses = misses, hits
-    bound = max(0.0, float(_lower_bound(hits, misses, rest, alpha)))
+    bound = max(0.0, float(_lower_bound(hits, misses, rest, alpha, delta)))
     return Finding(pair, event, float(hits / rest), float(misses / rest), bound)
 
 
-def _lower_bound(hits: Any, misses: Any, runs: int, alpha: float) -> Any:
-    """ln(lower end for p of the first / upper end for p of the second), wrong with probability at most `alpha`."""
+def _tail_ranks(seen: int) -> Floats:
+    """Ranks that are even on the scale of log-odds: with a delta, the best events are rare.
+
+    >>> _tail_ranks(1_000_000)[[0, 31, 63]].round(3).tolist()
+    [0.0, 0.445, 1.0]
+    """
+    furthest = math.log(max(seen, 2))
+    return np.asarray(1 / (1 + np.exp(np.linspace(furthest, -furthest, THRESHOLDS))))
+
+
+def _lower_bound(hits: Any, misses: Any, runs: int, alpha: float, delta: float) -> Any:
+    """ln((lower end for p of the first - delta) / upper end for p of the second).
+
+    It is above the true ln((p - delta) / q) with probability at most `alpha`.
+    """
     hits, misses = np.asarray(hits, np.float64), np.asarray(misses, np.float64)
     low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), runs - hits + 1, alpha / 2), 0)
     high = np.where(misses < runs, betaincinv(misses + 1, np.maximum(runs - misses, 1), 1 - alpha / 2), 1)
     with np.errstate(divide="ignore"):
-        return np.log(low / high)
+        return np.log(np.maximum(low - delta, 0) / high)
 
 
 def _columns(one: Any, other: Any) -> tuple[dict[str, Floats], dict[str, Integers]]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dqam.audit.estimate import MechanismFunction
 from dqam.audit.exact import exact_vector, grow
-from dqam.audit.pairs import GRID, walks_of
+from dqam.audit.pairs import GRID, Pair, walks_of
+from dqam.errors import InputError
 from dqam.experiments.printed import PRINTED, Exact, printed_partition
+from dqam.geometry.arrays import Integers, Numbers
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
@@ -24,25 +27,57 @@ from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.noise import SeededNoise
 from dqam.statistics import CROSSING, MASS, SHADOW, CellShares, Crossings, ShadowSums, TripCount, WalkSums
 from dqam.statistics.privtree import PrivTree
+from dqam.values.conversion import root_above
+from dqam.values.guarantee import Promise
 
 QUARTERS = Partition(8, 8, np.array([[0, 0, 4, 4], [4, 0, 8, 4], [0, 4, 4, 8], [4, 4, 8, 8]]))
 RECTANGLES = np.array([[0, 0, 8, 8], [2, 2, 3, 3], [4, 0, 8, 8], [1, 1, 7, 4], [0, 6, 8, 8]])
 LATTICE = Lattice.even(GRID, 4)
 CAP = 6
+L2_CAP, L2_WEIGHT = 8, 4  # a single cell and the longest walk both exceed this cap, a sum of squares
+TIMES = 16  # selections and Laplace noise under a delta are asked so often: a single one does not reach what it costs
 FINE = Grid(GRID.bounds, 256, 256)  # the more levels a quadtree has, the more it reveals
 
 
 _cached = lru_cache(maxsize=256)(Aggregates.of)  # of a data set once, for all runs
 
 
-def _looks_at_walks(answer: Callable[[Walks, SeededNoise, Fraction], Any]) -> Callable[[Fraction], MechanismFunction]:
-    """Makes, for an epsilon, a mechanism that looks at the walks itself instead of asking a curator."""
+def _looks_at_walks(answer: Callable[[Walks, SeededNoise, Fraction], Any]) -> Callable[[Promise], MechanismFunction]:
+    """Makes, for the epsilon of a claim, a mechanism that looks at the walks itself instead of asking a curator."""
 
-    def make(epsilon: Fraction) -> MechanismFunction:
+    def make(claim: Promise) -> MechanismFunction:
         def run(trips: Trips, rng: np.random.Generator) -> Any:
-            return answer(walks_of(trips), SeededNoise(rng), epsilon)
+            return answer(walks_of(trips), SeededNoise(rng), claim.epsilon)
 
         return run
+
+    return make
+
+
+Draws: TypeAlias = Callable[[Walks, SeededNoise, Promise, int], Integers]
+
+
+@dataclass(frozen=True)
+class DrawnAtOnce:
+    """A mechanism that looks at the walks itself and draws all runs in one call; see `dqam.audit.estimate.Sampler`."""
+
+    answers: Draws
+    claim: Promise
+
+    def draw(
+        self, pair: Pair, side: int, runs: int, rng: np.random.Generator, step: Callable[[int], None]
+    ) -> dict[str, Numbers]:
+        """See `Sampler.draw`."""
+        return {"answer": self.answers(walks_of(pair[side]), SeededNoise(rng), self.claim, runs)}
+
+
+def _needs_delta(answers: Draws) -> Callable[[Promise], DrawnAtOnce]:
+    """Makes, for a claim with a delta, a mechanism from a function that returns the answers of many runs."""
+
+    def make(claim: Promise) -> DrawnAtOnce:
+        if not claim.delta:
+            raise InputError("This mechanism makes a claim with a delta; give a delta above 0.")
+        return DrawnAtOnce(answers, claim)
 
     return make
 
@@ -99,23 +134,65 @@ def twice_the_budget(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any
     return noise.laplace(exact, CAP * SHADOW / epsilon)
 
 
-def printed_quadtree(epsilon: Fraction) -> MechanismFunction:
+@_needs_delta
+def shadows_without_l2_cap(walks: Walks, noise: SeededNoise, claim: Promise, runs: int) -> Integers:
+    """Shadows that are not capped, with Gaussian noise for a cap of 1 on the sum of squares."""
+    return _gaussian(exact_vector(ShadowSums(LATTICE, 2**15, 3, 2), _cached(walks)), SHADOW**2, noise, claim, runs)
+
+
+@_needs_delta
+def walks_without_l2_cap(walks: Walks, noise: SeededNoise, claim: Promise, runs: int) -> Integers:
+    """Walks that are not scaled to a cap, with Gaussian noise for a cap of 1 on the sum of squares."""
+    return _gaussian(exact_vector(WalkSums(LATTICE, 2**15, 3, 2), _cached(walks)), SHADOW**2, noise, claim, runs)
+
+
+@_needs_delta
+def rho_for_each(walks: Walks, noise: SeededNoise, claim: Promise, runs: int) -> Integers:
+    """The sum of four measurements of the number of trips, each with noise for all of rho instead of a quarter."""
+    count = exact_vector(TripCount(), _cached(walks))
+    return np.asarray(_gaussian(np.repeat(count, 4), 1, noise, claim, runs).sum(axis=1))
+
+
+@_needs_delta
+def cheap_laplace(walks: Walks, noise: SeededNoise, claim: Promise, runs: int) -> Integers:
+    """How many of `TIMES` counts with Laplace noise are positive, each charged at epsilon^2 / 8, not epsilon^2 / 2."""
+    assert claim.rho is not None
+    count = np.repeat(exact_vector(TripCount(), _cached(walks)), TIMES * runs)
+    noisy = noise.laplace(count, root_above(TIMES / (8 * claim.rho)))
+    return np.asarray((noisy.reshape(runs, TIMES) > 0).sum(axis=1))
+
+
+@_needs_delta
+def careless_exchange(walks: Walks, noise: SeededNoise, claim: Promise, runs: int) -> Integers:
+    """The number of trips with Gaussian noise for all of rho, and then again with Laplace noise for all of epsilon."""
+    count = exact_vector(TripCount(), _cached(walks))
+    again = noise.laplace(np.repeat(count, runs), 1 / claim.epsilon)
+    return np.column_stack([_gaussian(count, 1, noise, claim, runs), again])
+
+
+def _gaussian(exact: Integers, square: int, noise: SeededNoise, claim: Promise, runs: int) -> Integers:
+    """int64[runs, values]: with the noise that all of rho buys for a squared L2 sensitivity."""
+    assert claim.rho is not None
+    return noise.gaussian(np.tile(exact, runs), root_above(square / (2 * claim.rho))).reshape(runs, -1)
+
+
+def printed_quadtree(claim: Promise) -> MechanismFunction:
     """The paper's partition as printed: noise for eps1 at every level, drawn anew for parent and child."""
 
     def run(trips: Trips, rng: np.random.Generator) -> Any:
-        partition = printed_partition(_exact(trips, FINE).shares, float(epsilon), rng)
+        partition = printed_partition(_exact(trips, FINE).shares, float(claim.epsilon), rng)
         corner = partition.regions[(partition.regions[:, :2] == 0).all(axis=1)][0]
         return {"side of the region in the corner": int(corner[2]), "number of regions": len(partition)}
 
     return run
 
 
-def printed_dqam(epsilon: Fraction) -> MechanismFunction:
+def printed_dqam(claim: Promise) -> MechanismFunction:
     """DQAM as printed in the paper."""
 
     def run(trips: Trips, rng: np.random.Generator) -> Any:
         exact = _exact(trips, GRID)
-        return histogram_values(PRINTED["dqam-printed"].run(exact, RECTANGLES, float(epsilon), 10, rng)[1])
+        return histogram_values(PRINTED["dqam-printed"].run(exact, RECTANGLES, float(claim.epsilon), 10, rng)[1])
 
     return run
 

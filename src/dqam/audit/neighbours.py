@@ -3,7 +3,8 @@
 Noise is additive with a known scale, so no sampling is needed to see whether it is enough. Two files that differ in all
 rows of one unit (one trip or one person) are each read by an engine and given to a curator. The second curator gives
 the answers of the first, so that both are asked the same questions. For each question the exact vectors are then
-compared: they may differ by at most the sensitivity that was charged. Anything else that the two runs reveal about the
+compared: they may differ by at most the sensitivity that was charged, in the L1 norm if the noise is Laplace and in the
+L2 norm if it is Gaussian, which it is for a promise with a delta. Anything else that the two runs reveal about the
 data is a violation too: a different list of questions, or an error on one side only.
 """
 
@@ -58,6 +59,7 @@ from dqam.statistics import (
 )
 from dqam.statistics.buckets import L1Buckets
 from dqam.statistics.privtree import PrivTree
+from dqam.values.guarantee import Promise
 
 QUERIES = random_rectangles(GRID, 40, np.random.default_rng(0))
 SKETCH_KEY = "5a17" * 16
@@ -80,28 +82,38 @@ QUESTIONS: tuple[Any, ...] = (
     ShadowQuantile(_CAPS, Fraction(2, 3), _LATTICE, 3),
     *(ShadowSums(_LATTICE, int(cap), 3) for cap in _CAPS),
     *(WalkSums(_LATTICE, int(cap), 3) for cap in (4, 8)),
+    ShadowQuantile(_CAPS, Fraction(2, 3), _LATTICE, 3, norm=2),
+    *(ShadowSums(_LATTICE, cap, 3, 2) for cap in (4, 9)),
+    *(WalkSums(_LATTICE, cap, 3, 2) for cap in (4, 9)),
     Crossings(_REGIONS, 1),
     Crossings(_REGIONS, 2, np.array([CROSSING, CROSSING // 3, 1, 0])),
 )
+PURE, WITH_DELTA = Promise.of(len(QUESTIONS)), Promise.of(len(QUESTIONS), 1e-8)
 
 
 @dataclass(frozen=True)
 class AskedQuestion:
     """A question that was asked.
 
-    question     its type, its values and its epsilon
-    sensitivity  what was charged for
-    exact        the vector that noise was added to
+    question  its type, its values and what was spent on it
+    norm      of the change that noise hides: 1, 2, or 0 for the largest change of any number
+    most      the largest change that was charged for; the square of it in the L2 norm
+    exact     the vector that noise was added to
     """
 
     question: tuple[Any, ...]
-    sensitivity: int
+    norm: int
+    most: int
     exact: Integers
 
     def distance(self, other: AskedQuestion) -> int:
-        """The distance between the exact vectors of a question on two data sets, in the norm of the sensitivity."""
+        """The distance between the exact vectors of a question on two data sets; its square in the L2 norm."""
         apart = np.abs(self.exact.astype(object) - other.exact.astype(object))  # integers of any size
-        return int(apart.max() if self.question[0] in SCORES else apart.sum())
+        return int((apart**self.norm).sum() if self.norm else apart.max())
+
+    def in_words(self, distance: int) -> str:
+        """A distance, or the largest one that was charged for."""
+        return f"{distance**0.5:,.6g} in the L2 norm" if self.norm == 2 else f"{distance:,}"
 
 
 class ScriptedCurator(Curator):
@@ -133,19 +145,23 @@ class ScriptedCurator(Curator):
         return self._reply(tree, amount, super().partition(tree, budget, amount))
 
     def ask(self, question: Any) -> Any:
-        """Ask any question, at epsilon 1."""
+        """Ask any question of `QUESTIONS`, with an equal part of the budget."""
         kinds = {**dict.fromkeys(PARTITIONS, self.partition), **dict.fromkeys(SCORES, self.select)}
-        return kinds.get(type(question), self.measure)(question, self.budget, 1)
+        part = self.budget.amount / len(QUESTIONS)
+        return kinds.get(type(question), self.measure)(question, self.budget, part)
 
     def _reply(self, question: Any, amount: Any, answer: Any) -> Any:
         entry = self.paid[-1]
-        sensitivity = entry.sensitivity
-        if entry.kind != "partition":  # the sensitivity in the ledger or the one that the noise covers, if less
-            assert entry.epsilon is not None
-            sensitivity = min(sensitivity, int(entry.scale * entry.epsilon / (2 if entry.kind == "select" else 1)))
+        norm = 0 if entry.kind == "select" else 1
+        most = entry.sensitivity  # the sensitivity in the ledger or the one that the noise covers, if less
+        if entry.epsilon is None:  # Gaussian noise
+            assert entry.rho is not None
+            norm, most = 2, min(most**2, int(entry.scale**2 * 2 * entry.rho))
+        elif entry.kind != "partition":
+            most = min(most, int(entry.scale * entry.epsilon / (2 if entry.kind == "select" else 1)))
         values = {name: _comparable(value) for name, value in vars(question).items()}
         exact = exact_vector(question, self.aggregates)
-        self.asked.append(AskedQuestion((type(question), values, amount), sensitivity, exact))
+        self.asked.append(AskedQuestion((type(question), values, amount), norm, most, exact))
         if self.script is not None and len(self.answers) < len(self.script):
             answer = self.script[len(self.answers)]
         self.answers.append(answer)
@@ -168,12 +184,14 @@ class FilePair:
     setting    the neighbourhood they are of, for its format, unit, grid and gap
     rows       of the larger file, each with whether it belongs to the unit
     mechanism  asks its questions; None for all of `QUESTIONS`
+    promise    whose budget is spent
     """
 
     setting: Neighbourhood
     rows: list[tuple[bool, TripRow]]
     engine: str
     mechanism: Mechanism | None = None
+    promise: Promise = PURE
 
     def difference(self) -> str:
         """What tells the two files apart, in words; empty if nothing does."""
@@ -194,8 +212,9 @@ class FilePair:
                     plan, source, ContributionBound(unit, setting.salt), self.engine, sketch_key=SKETCH_KEY
                 ) as aggregates:
                     curator = ScriptedCurator(
-                        aggregates, Budget(len(QUESTIONS)), SeededNoise(0), unit, wary=setting.wary
-                    )
+                        aggregates, Budget.of(self.promise), SeededNoise(0), unit, wary=setting.wary,
+                        may_exchange=lambda: False,  # a pure budget has its own pairs
+                    )  # fmt: skip
                     curator.script = before.answers if isinstance(before, ScriptedCurator) else None
                     curator.public = source.row_is_trip, source.roles, source.crs
                     with suppress(EmptyMapError):  # this follows from the answers
@@ -228,7 +247,7 @@ class FilePair:
         setting, form = self.setting, FORMATS[self.setting.format]
         rows = [f"{'+' if own else ' '} {form.shown(row)}"[:300] for own, row in self.rows]
         gap = f", gap {setting.gap}" if setting.gap else ""
-        return "\n".join([f"{setting.format}, {self.engine}, {setting.unit.in_words}{gap}", *rows])
+        return "\n".join([f"{setting.format}, {self.engine}, {setting.unit.in_words}, {self.promise}{gap}", *rows])
 
 
 def difference(first: Outcome, second: Outcome) -> str:
@@ -249,11 +268,13 @@ def difference(first: Outcome, second: Outcome) -> str:
 
 def exceeded(first: ScriptedCurator, second: ScriptedCurator) -> dict[int, str]:
     """By how much each question changed that changed by more than was charged, in words; by its place in the list."""
-    return {
-        i: f"{one.question[0].__name__} changed by {one.distance(other):,}, charged {one.sensitivity:,}"
-        for i, (one, other) in enumerate(zip(first.asked, second.asked, strict=True))
-        if one.distance(other) > min(one.sensitivity, other.sensitivity)
-    }
+    changed = {}
+    for i, (one, other) in enumerate(zip(first.asked, second.asked, strict=True)):
+        distance, most = one.distance(other), min(one.most, other.most)
+        if distance > most:
+            name = one.question[0].__name__
+            changed[i] = f"{name} changed by {one.in_words(distance)}, charged {one.in_words(most)}"
+    return changed
 
 
 @dataclass
@@ -271,11 +292,13 @@ class PairResults:
     changed: int = 0
     violations: list[tuple[str, FilePair]] = field(default_factory=list)
 
-    def compare(self, files: Neighbourhood, engine: str, mechanism: Mechanism | None = None) -> None:
+    def compare(
+        self, files: Neighbourhood, engine: str, mechanism: Mechanism | None = None, promise: Promise = PURE
+    ) -> None:
         """Compare each neighbour with its base."""
-        first = FilePair(files, [], engine, mechanism).run(files.base)
+        first = FilePair(files, [], engine, mechanism, promise).run(files.base)
         for rows in files.neighbours:
-            pair = FilePair(files, rows, engine, mechanism)
+            pair = FilePair(files, rows, engine, mechanism, promise)
             second = pair.run([row for _, row in rows], first)
             self.pairs += 1
             if what := difference(first, second):
@@ -293,8 +316,9 @@ def run_pairs(
     formats: Sequence[str] = tuple(FORMATS),
     show: Callable[[float], None] = lambda share: None,
     most: int = 60,
+    promises: Sequence[Promise] = (PURE, WITH_DELTA),
 ) -> dict[tuple[str, str, str], PairResults]:
-    """Compare about `pairs` pairs of files over all formats, engines and units.
+    """Compare about `pairs` pairs of files over all formats, engines and units, each under one of the `promises`.
 
     Returns the results by (format, engine, unit). No trip has more than about `most` rows or pieces.
     """
@@ -314,6 +338,7 @@ def run_pairs(
         rng = np.random.default_rng([seed, i])
         mechanism = whole[rng.integers(len(whole))] if rng.uniform() < 0.2 else None
         files = random_neighbourhood(rng, name, unit, most=most)
-        results[name, engine, unit.name].compare(files, engine, mechanism)
+        promise = promises[int(rng.integers(len(promises)))]
+        results[name, engine, unit.name].compare(files, engine, mechanism, promise)
         show((i + 1) / neighbourhoods)
     return results

@@ -18,7 +18,7 @@ from dqam.cli.options import PATH, seed_option
 from dqam.cli.terminal import answers, json_option, plain, print_json, progress_of, words
 from dqam.errors import InputError
 from dqam.runtime.threads import cores
-from dqam.values.guarantee import parse_epsilon
+from dqam.values.guarantee import Promise
 
 if TYPE_CHECKING:
     from dqam.audit.cases import AuditCase
@@ -120,14 +120,25 @@ class AuditCommand(click.Command):
     """A command whose help lists what can be audited, in place of {cases}."""
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from dqam.audit.cases import FAULT_CASES, QUESTION_CASES, WHOLE_MECHANISMS
+        from dqam.audit.cases import (
+            DELTA_FAULT_CASES,
+            DELTA_MECHANISM_CASES,
+            DELTA_QUESTION_CASES,
+            FAULT_CASES,
+            QUESTION_CASES,
+            WHOLE_MECHANISMS,
+        )
 
         lines = ["\b", "Mechanisms:", fill(", ".join([*WHOLE_MECHANISMS, "flux-weak"]), 76, initial_indent="  ")]
         for title, cases in (
             ("Questions (fault-half-NAME is the same question with half the noise):", QUESTION_CASES),
             ("Mechanisms that are broken on purpose:", FAULT_CASES),
+            ("Mechanisms whose claim has a delta:", DELTA_MECHANISM_CASES),
+            ("Questions whose claim has a delta (fault-half-NAME as above):", DELTA_QUESTION_CASES),
+            ("Mechanisms whose claim has a delta and that are broken on purpose:", DELTA_FAULT_CASES),
         ):
-            lines += ["", "\b", title, *(f"  {name:<23} {case.about}" for name, case in cases.items())]
+            wide = max(23, *map(len, cases))
+            lines += ["", "\b", title, *(f"  {name:<{wide}} {case.about}" for name, case in cases.items())]
         self.help = cleandoc(self.help or "").replace("{cases}", "\n".join(lines))
         super().format_help_text(ctx, formatter)
 
@@ -136,9 +147,14 @@ class AuditCommand(click.Command):
 @click.argument("mechanisms", nargs=-1, required=True, metavar="MECHANISM...")
 @click.option("--epsilon", type=float, default=1.0, show_default=True, help="Epsilon that the mechanism claims.")
 @click.option(
+    "--delta",
+    type=float,
+    help="Delta that the mechanism claims. Default: 0.001 for cases whose name ends in -delta, otherwise none.",
+)
+@click.option(
     "--runs",
     type=int,
-    help="Runs on each of two neighbouring data sets. Default: 1,000 to 100,000, depending on the mechanism; 10,000 "
+    help="Runs on each of two neighbouring data sets. Default: 1,000 to 4,000,000, depending on the mechanism; 10,000 "
     "for your own.",
 )
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Confidence level for all pairs.")
@@ -156,6 +172,7 @@ class AuditCommand(click.Command):
 def audit(
     mechanisms: tuple[str, ...],
     epsilon: float,
+    delta: float | None,
     runs: int | None,
     confidence: float,
     seed: int,
@@ -173,10 +190,15 @@ def audit(
 
     \b
       dqam audit privtree --epsilon 0.5
+      dqam audit walks-delta --delta 1e-3         a claim with a delta
       dqam audit questions                        every single question, with its noise and with half the noise
       dqam audit all --figure audit.png           everything, including mechanisms that are broken on purpose
       dqam audit mymodule:mechanism --epsilon 2   your own function f(trips, rng) -> outcome
       dqam audit neighbours --pairs 5000          exact comparison of neighbouring files
+
+    With a delta, the bound is on the smallest epsilon for which the mechanism is (epsilon, delta)-private. An audit
+    counts events, so delta must be large enough that they happen: 1e-3 is, 1e-8 is not. Without a name that ends in
+    -delta, a question or mechanism may be audited with --delta too. Groups use it only for the cases that need it.
 
     With `all` and `questions`, the mechanisms that are broken on purpose must be caught; the exit code is 1 if one is
     not. Whole mechanisms are audited with rounds and trees forced, because they would otherwise spread the few trips of
@@ -188,37 +210,46 @@ def audit(
 
     {cases}
     """
-    from dqam.audit.cases import CASES, HALVED_CASES, QUESTION_CASES
+    from dqam.audit.cases import CASES, DELTA_QUESTION_CASES, HALVED_CASES, HALVED_DELTA_CASES, QUESTION_CASES
     from dqam.audit.estimate import audit as run_audit
 
     if mechanisms == ("neighbours",):
         _audit_neighbours(pairs, seed, spark, as_json)
         return
-    claimed = parse_epsilon(epsilon)
-    groups = {"all": tuple(CASES), "questions": (*QUESTION_CASES, *HALVED_CASES)}
+    groups = {
+        "all": tuple(CASES),
+        "questions": (*QUESTION_CASES, *HALVED_CASES, *DELTA_QUESTION_CASES, *HALVED_DELTA_CASES),
+    }
     is_group = len(mechanisms) == 1 and mechanisms[0] in groups
     chosen = {name: _case(name) for name in (groups[mechanisms[0]] if is_group else mechanisms)}
+    claims = {name: _claim(name, case, epsilon, delta, is_group) for name, case in chosen.items()}
     rows, results = [], []
     for name, case in chosen.items():
+        claim = claims[name]
         with progress_of(f"Auditing {name}") as show:
-            result = run_audit(case.make(claimed), case.pairs, runs or case.runs, confidence, seed, show)
+            result = run_audit(case.make(claim), case.pairs, runs or case.runs, confidence, seed, show, claim.delta)
         worst = max(result.findings, key=lambda finding: finding.epsilon)
         rows.append((name, result.epsilon, case.sound))
         results.append(
             {
                 "mechanism": name,
                 "epsilon_hat": result.epsilon,
+                "delta": float(result.delta),
                 "runs": result.runs,
                 "pair": worst.pair,
                 "event": worst.event,
             }
         )
     failed = [name for name, bound, sound in rows if (bound > epsilon) == (sound or not is_group)]
-    note = f"claimed epsilon {epsilon:g}, confidence {confidence:g}, seed {seed}"
+    deltas = sorted({float(claim.delta) for claim in claims.values()})
+    with_delta = f" and delta {' or '.join(f'{each:g}' for each in deltas)}" if any(deltas) else ""
+    note = f"claimed epsilon {epsilon:g}{with_delta}, confidence {confidence:g}, seed {seed}"
     if figure:
         draw_audit(rows, epsilon, note, figure)
     if as_json:
-        print_json({"epsilon": epsilon, "confidence": confidence, "audits": results, "failed": failed})
+        print_json(
+            {"epsilon": epsilon, "delta": max(deltas), "confidence": confidence, "audits": results, "failed": failed}
+        )
     else:
         table = Table(
             "Mechanism",
@@ -276,6 +307,14 @@ def _audit_neighbours(pairs: int, seed: int, spark: bool, as_json: bool) -> None
     if failed:
         words.print(f"[bold red]Failed:[/] {len(failed):,} pairs reveal a fault.", soft_wrap=True)
         sys.exit(1)
+
+
+def _claim(name: str, case: AuditCase, epsilon: float, delta: float | None, is_group: bool) -> Promise:
+    """The claim that a case is audited for."""
+    if case.delta and delta == 0:
+        raise InputError(f"The claim of {name} has a delta; give one above 0, or leave --delta out.")
+    given = delta if case.delta or not is_group else None
+    return Promise.of(epsilon, case.delta if given is None else given)
 
 
 def _case(name: str) -> AuditCase:
