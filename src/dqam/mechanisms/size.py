@@ -27,6 +27,7 @@ from dqam.values.guarantee import spell
 LOOK = Fraction(1, 5)  # of the budget, for the first measurement of the size
 WEAK = 400.0  # signal below which the size is measured again
 GLIMPSE, CLEAR = 1.25, 5.0  # standard deviations that `trips` must be above 0, after the first and later measurements
+REFINED = "Number of trips and average answer, refined"
 GUESS_ERROR = 0.3  # relative standard deviation of the guess at the average answer
 
 
@@ -104,7 +105,7 @@ def measure_size(
     epsilon = budget.promise.epsilon if budget.concentrated and budget.promise else None  # of a pure budget
     spent = whole * first if epsilon is None else min((epsilon * first) ** 2 / 2, whole / 4)
     looks = [_look(curator, QueryTotals(queries), budget, spent, pure=epsilon is not None)]
-    again = QueryTotals(queries, "Number of trips and average answer, refined")
+    again = QueryTotals(queries, REFINED)
     size = _sized(curator, covers, looks, precision)
     if curator.wary and size.unclear(GLIMPSE):
         raise EmptyMapError(curator)
