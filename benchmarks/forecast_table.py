@@ -1,15 +1,17 @@
-"""Measure the table behind `dqam publish --plan`: python -m benchmarks.forecast_table --data DIR.
+"""Measure the tables behind `dqam publish --plan`: python -m benchmarks.forecast_table --data DIR.
 
-Flux is run on several data sets on 256 x 256 cells. The signal, trips * epsilon, is varied through epsilon: for each
-signal, a data set takes the fewest trips for which epsilon is about 1 or less, or all it has. Real data, which cannot
-be made larger, is used up to epsilon 4. The error of each band of sizes is relative to its average answer. With the
-folder of real data, the command writes src/dqam/publishing/forecast.json, the table in docs/choosing.md and the plan
-shown in docs/tutorial.md. Without it, the command measures only the made-up city and writes to the folder of generated
-data.
+Flux is run on several data sets on 256 x 256 cells, once with a pure budget and once with one of rho, as for a delta.
+The signal, trips * epsilon or trips * sqrt(2 rho), is varied through the budget: for each signal, a data set takes the
+fewest trips for which epsilon, or sqrt(2 rho), is about 1 or less, or all it has. Real data, which cannot be made
+larger, is used up to 4. The error of each band of sizes is relative to its average answer. With the folder of real
+data, the command writes src/dqam/publishing/forecast.json, the tables in docs/choosing.md and the plan shown in
+docs/tutorial.md; --only measures one of the two tables and keeps the other, or measures nothing and writes only the
+documents. Without the folder, the command measures only the made-up city and writes to the folder of generated data.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import subprocess
@@ -18,7 +20,7 @@ import textwrap
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -27,6 +29,7 @@ import numpy as np
 import dqam
 from benchmarks.flux_accuracy import all_inside
 from benchmarks.measure import build, city, options
+from dqam import cities
 from dqam.experiments.datasets import DataSet, made_up, real
 from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Bounds, Grid
@@ -39,17 +42,32 @@ from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing import forecast_table
-from dqam.publishing.forecast_table import FILE, ForecastTable, MeasuredDataSet, PlannedQuestion
-from dqam.publishing.plan import LARGE, QUERIES
+from dqam.publishing.forecast import forecast
+from dqam.publishing.forecast_table import (
+    FILE,
+    GAUSSIAN,
+    PURE,
+    ForecastTable,
+    MeasuredDataSet,
+    PlannedQuestion,
+    measured_tables,
+)
+from dqam.publishing.plan import LARGE, QUERIES, Plan
 from dqam.release.formatting import error_in_words
 from dqam.sources import read
 from dqam.statistics.distinct import DistinctTrips
 
-SIGNALS = (
-    *(20, 50, 100, 150, 200, 300, 500, 1_000, 2_000, 5_000, 10_000, 20_000),
-    *(50_000, 100_000, 300_000, 1_000_000, 3_000_000),
-)
+SIGNALS = {
+    PURE: (
+        *(20, 50, 100, 150, 200, 300, 500, 1_000, 2_000, 5_000, 10_000, 20_000),
+        *(50_000, 100_000, 300_000, 1_000_000, 3_000_000),
+    ),
+    GAUSSIAN: (20, 50, 100, 200, 400, 700, 1_500, 3_000, 6_000, 12_000, 15_000, 30_000, 100_000, 300_000),
+}
+RUNS = {PURE: ((500, 12), (20_000, 4)), GAUSSIAN: ((100, 12), (3_000, 4))}  # up to these signals; one run above them
 SHOWN = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)  # in docs/choosing.md
+TRIPS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)  # in the table of what a delta buys
+EPSILONS, DELTA = ("0.1", "1"), "1e-8"
 SIZES = (1_000, 5_000, 30_000)  # trips
 RIDES = "valleybike.parquet"
 TOWN, VALLEY = (-72.70, 42.29, -72.60, 42.37), (-72.75, 42.10, -72.46, 42.46)  # Northampton, and all stations
@@ -79,26 +97,30 @@ class Sample:
         trips = int(kept.total(DistinctTrips(whole))[0])
         return cls(trips, kept, random_rectangles(grid, QUERIES, np.random.default_rng(0)), asked, truth)
 
-    def run(self, epsilon: Fraction, seed: int) -> tuple[dict[str, float], tuple[PlannedQuestion, ...]]:
-        """The relative error of each band in a run of flux, and the questions that it asked."""
-        curator = Curator(self.kept, Budget(epsilon), SeededNoise(seed))
+    def run(self, kind: str, signal: int, seed: int) -> tuple[dict[str, float], tuple[PlannedQuestion, ...]]:
+        """The relative error of each band in a run of flux, and the questions that it asked.
+
+        A budget that is made from a rho belongs to no promise, so flux cannot exchange it for a pure one.
+        """
+        precision = Fraction(signal, self.trips)
+        budget = Budget(precision**2 / 2, concentrated=True) if kind == GAUSSIAN else Budget(precision)
+        curator = Curator(self.kept, budget, SeededNoise(seed))
         histogram = Flux().synthesize(curator, self.queries, curator.budget).histogram
         errors = {}
         for band, rectangles in self.judges.items():
             off = np.abs(np.clip(histogram.answers(rectangles), 0, max(histogram.total, 0)) - self.truth[band])
             errors[band] = float(off.mean() / self.truth[band].mean())
-        asked = [PlannedQuestion(paid.kind, paid.name, float(paid.cost / epsilon)) for paid in curator.paid]
+        asked = [PlannedQuestion(paid.kind, paid.name, float(paid.cost / budget.amount)) for paid in curator.paid]
         return errors, tuple(asked)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Measurement:
-    """The samples of one data set, in ascending order of size, and what was measured on them."""
+    """The samples of one data set, in ascending order of size."""
 
     label: str
     samples: list[Sample]
     made: bool
-    errors: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
 
     def sample(self, signal: float) -> Sample | None:
         """The sample to use at a signal; None if there is too little real data for it."""
@@ -108,14 +130,14 @@ class Measurement:
         largest = self.samples[-1]
         return largest if self.made or LARGE * largest.trips >= signal else None
 
-    def result(self) -> MeasuredDataSet:
-        """The results, rounded to three significant digits."""
+    def result(self, errors: dict[str, list[float | None]]) -> MeasuredDataSet:
+        """What was measured on them, rounded to three significant digits."""
         largest = self.samples[-1]
         return MeasuredDataSet(
             self.label,
             tuple(sample.trips for sample in self.samples),
             {band: float(f"{truth.mean() / largest.trips:.3g}") for band, truth in largest.truth.items()},
-            {band: tuple(error and float(f"{error:.3g}") for error in found) for band, found in self.errors.items()},
+            {band: tuple(error and float(f"{error:.3g}") for error in found) for band, found in errors.items()},
         )
 
 
@@ -142,29 +164,27 @@ def measurements(folder: Path | None, sizes: tuple[int, ...], resolution: int, j
     yield Measurement("Pioneer Valley, real bike rides", [laid(rides, VALLEY)], made=False)
 
 
-def runs(signal: float) -> int:
+def runs(kind: str, signal: int) -> int:
     """How many runs to average: more where noise matters more and a run is quick."""
-    return 12 if signal <= 500 else 4 if signal <= 20_000 else 1
+    return next((count for most, count in RUNS[kind] if signal <= most), 1)
 
 
-def measure(found: Iterator[Measurement], signals: tuple[int, ...]) -> ForecastTable:
-    """Run flux on all data sets at all signals."""
+def measure(found: list[Measurement], kind: str, signals: tuple[int, ...], tiny: bool = False) -> ForecastTable:
+    """Run flux on all data sets at all signals, only once if it is only to show that it runs."""
     asked: list[list[tuple[PlannedQuestion, ...]]] = [[] for _ in signals]
     results = []
     for one in found:
-        began = time.perf_counter()
+        began, errors = time.perf_counter(), defaultdict[str, list[float | None]](list)
         for at, signal in enumerate(signals):
             sample = one.sample(signal)
-            made = [
-                sample.run(Fraction(signal, sample.trips), seed)
-                for seed in range(runs(signal) if sample else 0)
-                if sample
-            ]
+            made = (
+                [sample.run(kind, signal, seed) for seed in range(1 if tiny else runs(kind, signal))] if sample else []
+            )
             asked[at] += [questions for _, questions in made]
             for band in one.samples[0].judges:
-                one.errors[band].append(float(np.mean([errors[band] for errors, _ in made])) if made else None)
-        results.append(one.result())
-        print(f"{one.label}: {time.perf_counter() - began:.0f} s", flush=True)
+                errors[band].append(float(np.mean([by_band[band] for by_band, _ in made])) if made else None)
+        results.append(one.result(errors))
+        print(f"{kind}, {one.label}: {time.perf_counter() - began:.0f} s", flush=True)
     budgets = tuple(typical(budgets) for budgets in asked)
     return ForecastTable(dqam.__version__, Flux.name, signals, budgets, tuple(results))
 
@@ -190,11 +210,29 @@ def docs_rows(table: ForecastTable) -> list[str]:
     return [f"| {' | '.join(row)} |".replace("\xa0", " ") for row in rows]
 
 
-def with_rows(rows: list[str]) -> str:
-    """The page about choices with this table of errors."""
+def delta_rows() -> list[str]:
+    """The table of what a delta buys, by the tables that come with dqam, as lines of Markdown."""
+    grid = Grid.over(cities.BOUNDS, BANDS_OF.bit_length() - 1)
+    sides = [band.name.replace("-", " to ") for band in size_bands(grid)]
+    rows = [["trips", "epsilon", "delta", *sides], ["---"] * (len(sides) + 3)]
+    for trips, epsilon in itertools.product(TRIPS, EPSILONS):
+        pure = forecast(Plan.of(grid, epsilon), trips)
+        made = forecast(Plan.of(grid, epsilon, delta=DELTA), trips)
+        errors = [error_in_words(one.error) for one in pure.errors]
+        if made.concentrated:
+            errors = [f"{old} → {error_in_words(new.error)}" for old, new in zip(errors, made.errors, strict=True)]
+        rows.append([f"{trips:,}", epsilon, DELTA if made.concentrated else "no delta used", *errors])
+    return [f"| {' | '.join(row)} |".replace("\xa0", " ") for row in rows]
+
+
+def with_rows(*tables: list[str]) -> str:
+    """The page about choices with these tables of errors, each in the place of one with the same first column."""
     page = (DOCS / "choosing.md").read_text(encoding="utf-8")
-    page = re.sub(r"(?<=The table was measured with version )\S+(?=\. )", dqam.__version__, page)
-    return re.sub(r"^\| signal \|.*\n(\|.*\n)*", "".join(f"{row}\n" for row in rows), page, flags=re.MULTILINE)
+    page = re.sub(r"(?<=The tables were measured with version )\S+(?=\. )", dqam.__version__, page)
+    for rows in tables:
+        first, text = rows[0].split(" | ")[0], "".join(f"{row}\n" for row in rows)
+        page = re.sub(rf"^{re.escape(first)} \|.*\n(\|.*\n)*", text, page, flags=re.MULTILINE)
+    return page
 
 
 def with_plan() -> str:
@@ -213,31 +251,44 @@ def with_plan() -> str:
 
 
 def main(*arguments: str) -> None:
-    """Measure, and write the table."""
+    """Measure, and write the tables."""
     parser = options(__doc__)
     parser.add_argument("--data", type=Path, help="folder of real data")
+    parser.add_argument("--only", choices=(PURE, GAUSSIAN, "docs"), help="measure only this table, or nothing")
     given = parser.parse_args(arguments or None)
-    if given.tiny:
-        table = measure(measurements(None, (100, 300), 5, 200), (100, 1_000))
-    else:
-        table = measure(measurements(given.data, SIZES, BANDS_OF.bit_length() - 1, JUDGES), SIGNALS)
-    rows = docs_rows(table)
-    print(*rows, sep="\n")
-    whole = given.data is not None and not given.tiny
-    target = Path(forecast_table.__file__).with_name(FILE) if whole else build() / FILE
-    lines = ",\n".join(f" {json.dumps(name)}: {_lines(value)}" for name, value in table.to_json().items())
-    target.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
-    print(f"wrote {target}")
+    whole = (given.data is not None or given.only == "docs") and not given.tiny
+    tables = dict(measured_tables()) if whole else {}
+    wanted = [kind for kind in (PURE, GAUSSIAN) if given.only in (None, kind)]
+    size = ((100, 300), 5, 200) if given.tiny else (SIZES, BANDS_OF.bit_length() - 1, JUDGES)
+    found = list(measurements(None if given.tiny else given.data, *size)) if wanted else []
+    for kind in wanted:
+        tables[kind] = measure(found, kind, (100, 1_000) if given.tiny else SIGNALS[kind], given.tiny)
+        write(tables, Path(forecast_table.__file__).with_name(FILE) if whole else build() / FILE)
+        print(*docs_rows(tables[kind]), sep="\n")
     if whole:
-        for page, changed in ((DOCS / "choosing.md", with_rows(rows)), (DOCS / "tutorial.md", with_plan())):
-            page.write_text(changed, encoding="utf-8")
+        measured_tables.cache_clear()
+        changed = with_rows(docs_rows(tables[PURE]), delta_rows())
+        for page, text in ((DOCS / "choosing.md", changed), (DOCS / "tutorial.md", with_plan())):
+            page.write_text(text, encoding="utf-8")
             print(f"wrote {page}")
+
+
+def write(tables: dict[str, ForecastTable], target: Path) -> None:
+    """Write the tables as JSON, with one line for each budget and each data set."""
+    lines = ",\n".join(
+        f' "{kind}": {{\n'
+        + ",\n".join(f"  {json.dumps(name)}: {_lines(value)}" for name, value in table.to_json().items())
+        + "\n }"
+        for kind, table in tables.items()
+    )
+    target.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+    print(f"wrote {target}", flush=True)
 
 
 def _lines(value: object) -> str:
     """JSON with one line for each entry of a list of lists or objects."""
     if isinstance(value, list):
-        return "[\n" + ",\n".join(f"  {json.dumps(each)}" for each in value) + "\n ]"
+        return "[\n" + ",\n".join(f"   {json.dumps(each)}" for each in value) + "\n  ]"
     return json.dumps(value)
 
 

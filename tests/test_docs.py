@@ -19,8 +19,10 @@ import pytest
 import dqam
 from dqam import cities
 from dqam.cli import cli
+from dqam.mechanisms.flux_rules import delta_helps
 from dqam.publishing.forecast_table import measured_table
 from dqam.release.formatting import error_in_words
+from dqam.values.guarantee import Promise
 from tests.commands import run
 
 ROOT = Path(__file__).parent.parent
@@ -179,11 +181,31 @@ def test_how_good_a_map_will_be() -> None:
     rows = table(ROOT / "docs" / "choosing.md", "| signal | all | 2 to 4 | 5 to 8 | 9 to 16 | 17 to 32 | 33 to 64 |")
     bands, measured = ["all", "2-4", "5-8", "9-16", "17-32", "33-64", "65-128"], measured_table()
     page = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
-    assert f"The table was measured with version {measured.version}. " in page
+    assert f"The tables were measured with version {measured.version}. " in page
     assert [row[0] for row in rows][::2] == ["100", "1,000", "10,000", "100,000", "1,000,000"]
     for signal, *shown in rows:
         found = [measured.error(band, float(signal.replace(",", ""))) for band in bands]
         assert shown == [error_in_words(one.error, one.low, one.high).replace("\xa0", " ") for one in found]
+
+
+def test_what_a_delta_buys() -> None:
+    """`python -m benchmarks.forecast_table --only docs` writes this table."""
+    header = "| trips | epsilon | delta | all | 2 to 4 | 5 to 8 | 9 to 16 | 17 to 32 | 33 to 64 | 65 to 128 |"
+    rows, bands = table(ROOT / "docs" / "choosing.md", header), header.replace(" to ", "-").strip("| ").split(" | ")[3:]
+    sizes = ["1,000", "10,000", "100,000", "1,000,000", "10,000,000"]
+    assert [row[:2] for row in rows] == [[size, epsilon] for size in sizes for epsilon in ("0.1", "1")]
+    for trips, epsilon, delta, *shown in rows:
+        n, promise = float(trips.replace(",", "")), Promise.of(epsilon, "1e-8")
+        assert promise.rho is not None
+        precision, eps = math.sqrt(2 * promise.rho), float(promise.epsilon)
+        used = delta_helps(n * eps, eps, precision)
+        assert delta == ("1e-8" if used else "no delta used")
+        found = [(measured_table(), n * eps)] + [(measured_table(concentrated=True), n * precision)] * used
+        for band, errors in zip(bands, shown, strict=True):
+            words = [error_in_words(measured.error(band, signal).error) for measured, signal in found]
+            assert errors == " → ".join(words).replace("\xa0", " ")
+        beyond = [signal > measured.signals[-1] for measured, signal in found]
+        assert all(beyond) if [trips, epsilon] == rows[-1][:2] else not any(beyond)
 
 
 def test_the_tutorial_shows_what_its_plan_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

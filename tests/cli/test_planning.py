@@ -7,6 +7,7 @@ import pytest
 
 from dqam.publishing.forecast_table import measured_table
 from dqam.release.formatting import error_in_words
+from dqam.values.guarantee import Promise
 from tests.cli.cases import CITY
 from tests.commands import run
 
@@ -48,12 +49,13 @@ def test_a_plan_for_no_number_of_trips_has_several(trips: Path) -> None:
 
 def test_a_plan_in_json(trips: Path) -> None:
     plan = json.loads(planned(trips, "--expect", "20000", "--unit", "person", "--max-trips", "2", "--json"))
-    assert set(plan) == {"spent", "epsilon", "unit", "data_sets", "plans"}
-    assert (plan["spent"], plan["epsilon"], plan["unit"]) == (0, 1, "person")
+    assert set(plan) == {"spent", "epsilon", "delta", "unit", "data_sets", "plans"}
+    assert (plan["spent"], plan["epsilon"], plan["delta"], plan["unit"]) == (0, 1, None, "person")
     assert plan["data_sets"] == [one.label for one in measured_table().data_sets]
     (made,) = plan["plans"]
-    assert set(made) == {"trips", "signal", "evenly", "budget", "errors"}
+    assert set(made) == {"trips", "signal", "concentrated", "delta", "rho", "evenly", "budget", "errors"}
     assert (made["trips"], made["signal"], made["evenly"]) == (20_000, 10_000, False)
+    assert (made["concentrated"], made["delta"], made["rho"]) == (False, None, None)
     assert all(set(row) == {"kind", "name", "epsilon"} for row in made["budget"])
     assert sum(row["epsilon"] for row in made["budget"]) == pytest.approx(1, abs=1e-3)
     assert [row["band"] for row in made["errors"]] == ["all", "2-4", "5-8", "9-16", "17-32", "33-64", "65-128"]
@@ -78,3 +80,85 @@ def test_another_mechanism_is_simulated_and_shown_by_the_same_bands(trips: Path)
     plan = json.loads(planned(trips, "--mechanism", "uniform", "--expect", "500", "--json", resolution="4"))
     assert [row["band"] for row in plan["plans"][0]["errors"]] == ["all", "9-16", "17-32", "33-64", "65-128"]
     assert {row["low"] for row in plan["plans"][0]["errors"]} == {None}
+
+
+RHO = float(Promise.of(1, "1e-8").rho or 0)
+
+
+def shown_error(band: str, signal: float, concentrated: bool) -> str:
+    return error_in_words(measured_table(concentrated).error(band, signal).error).replace("\xa0", " ")
+
+
+def test_a_plan_with_a_delta_in_words(trips: Path) -> None:
+    rows = lines(planned(trips, "--expect", "200000", "--delta", "1e-8"))
+    assert rows[0] == "A release with flux would be private for one trip, epsilon = 1, delta = 1e-8."
+    assert "Question rho Share" in rows
+    assert "Noise would be Gaussian, with a budget of rho = 0.01721." in rows
+    assert "Number of trips and average answer 0.00125 7.3%" in rows
+    (row,) = (row for row in rows if row.startswith("2 to 4 "))
+    assert f" {shown_error('2-4', 200_000 * (2 * RHO) ** 0.5, True)} (" in row
+    assert not any("With" in row and "--delta" in row for row in rows)
+
+
+def test_a_delta_that_would_not_be_used_changes_only_what_the_plan_says_of_it(trips: Path) -> None:
+    rows, pure = (lines(planned(trips, "--expect", "2000", *more)) for more in (("--delta", "1e-8"), ()))
+    note = "With so few trips, noise without a delta is better, so no delta would be used: epsilon = 1."
+    assert note in rows
+    assert [row for row in rows if row != note][1:] == pure[1:]
+    other = " ".join(lines(planned(trips, "--mechanism", "uniform", "--expect", "500", "--delta", "1e-8")))
+    assert "With this mechanism, noise without a delta is better, so no delta would be used" in other
+
+
+def test_a_plan_with_a_delta_in_json(trips: Path) -> None:
+    plan = json.loads(planned(trips, "--delta", "1e-8", "--json"))
+    assert (plan["epsilon"], plan["delta"]) == (1, 1e-8)
+    weak, _, strong = plan["plans"]
+    assert (weak["concentrated"], weak["delta"], weak["rho"], weak["signal"]) == (False, None, None, 1_000)
+    assert all(set(row) == {"kind", "name", "epsilon"} for row in weak["budget"])
+    assert (strong["concentrated"], strong["delta"], strong["rho"]) == (True, 1e-8, pytest.approx(RHO))
+    assert strong["signal"] == pytest.approx(100_000 * (2 * RHO) ** 0.5)
+    assert all(set(row) == {"kind", "name", "rho"} for row in strong["budget"])
+    assert sum(row["rho"] for row in strong["budget"]) == pytest.approx(RHO, rel=1e-3)
+
+
+@pytest.mark.parametrize(("size", "max_trips", "delta"), [(100_000, 1, "1e-8"), (2_000_000, 10, "1e-9")])
+def test_a_plan_says_if_a_delta_would_help(trips: Path, size: int, max_trips: int, delta: str) -> None:
+    signal = size / max_trips
+    gaussian = signal * float(2 * (Promise.of(1, delta).rho or 0)) ** 0.5
+    pure, with_delta = measured_table(), measured_table(concentrated=True)
+    ratios = {
+        band: pure.error(band, signal).error / with_delta.error(band, gaussian).error
+        for band in ("all", "2-4", "5-8", "9-16", "17-32", "33-64", "65-128")
+    }
+    band = max(ratios, key=ratios.__getitem__)
+    now, then = shown_error(band, signal, False), shown_error(band, gaussian, True)
+    error = f"the expected error for sides of {band.replace('-', ' to ')} cells"
+    person = ("--unit", "person", "--max-trips", str(max_trips)) if max_trips > 1 else ()
+    last = lines(planned(trips, "--expect", str(size), *person))[-1]
+    assert last == f"With --delta {delta}, {error} would be {then} instead of {now}."
+
+
+def test_a_plan_gives_no_advice_where_a_delta_would_not_be_used_or_gains_little(trips: Path) -> None:
+    for size in ("1000", "10000000"):
+        assert lines(planned(trips, "--expect", size))[-1].endswith("no trips were read.")
+    assert "--delta" not in planned(trips, "--expect", "100000", "--mechanism", "uniform", resolution="4")
+
+
+def test_a_plan_for_several_sizes_names_the_one_for_which_a_delta_helps(trips: Path) -> None:
+    assert lines(planned(trips))[-1].startswith("With --delta 1e-8 and 100,000 trips, the expected error for sides of ")
+
+
+def test_a_plan_says_if_a_delta_does_harm(trips: Path) -> None:
+    """Where something of the budget stays for later, flux cannot go back to a pure budget."""
+    weak = "--expect", "500", "--delta", "1e-8"
+    rows = lines(planned(trips, *weak, "--total", "3"))
+    assert "Question rho Share" in rows
+    assert rows[-1].startswith("Without --delta, the expected error for ")
+    assert "Question Epsilon Share" in lines(planned(trips, *weak, "--total", "1"))
+    assert "--delta" not in lines(planned(trips, *weak))[-1]
+
+
+def test_a_plan_with_an_epsilon_that_has_no_delta_gives_no_advice(trips: Path) -> None:
+    done = run("publish", trips, *CITY, "--epsilon", "1e-7", "--plan", "--expect", "2000000000")
+    assert done.returncode == 0, done.stderr
+    assert "--delta" not in done.stdout

@@ -134,7 +134,8 @@ def measured(n: int, pure_below: float, exchange: bool = True, seed: int = 0) ->
     kept = city(n)
     curator = Curator(kept, Budget.of(PROMISE), SeededNoise(seed), may_exchange=lambda: exchange)
     queries = some_queries(kept.grid)
-    return measure_size(curator, queries, curator.budget, 10, FIRST, lambda _: LOOK, 0.0, pure_below), curator
+    helps = None if pure_below == np.inf else lambda signal: signal >= pure_below
+    return measure_size(curator, queries, curator.budget, 10, FIRST, lambda _: LOOK, 0.0, helps), curator
 
 
 def test_a_first_pure_look_decides_on_an_exchange() -> None:

@@ -340,7 +340,7 @@ def test_a_stop_says_whether_this_run_was_charged(
         cli.main()
     assert left.value.code == 130
     words = " ".join(capsys.readouterr().err.split())
-    assert ("Epsilon 1 was charged to city and stays spent" in words) == paid
+    assert ("Epsilon = 1 was charged to city and stays spent" in words) == paid
     assert ("nothing was charged" in words) != paid
     assert ("is new" in words) == paid
     assert [account.spent for account in Ledger.open(tmp_path / "ledger.db").history()] == ([1] if paid else [])

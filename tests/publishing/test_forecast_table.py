@@ -68,8 +68,9 @@ def test_a_table_is_written_and_read() -> None:
     assert ForecastTable.from_json(TABLE.to_json()) == replace(TABLE)
 
 
-def test_the_shipped_table_is_complete() -> None:
-    table = measured_table()
+@pytest.mark.parametrize("concentrated", [False, True])
+def test_the_shipped_tables_are_complete(concentrated: bool) -> None:
+    table = measured_table(concentrated)
     assert (table.version, table.mechanism) == (dqam.__version__, "flux")
     bands = [band.name for band in size_bands(Grid((0, 0, 1, 1), 256, 256))]
     for one in table.data_sets:
@@ -82,7 +83,14 @@ def test_the_shipped_table_is_complete() -> None:
     assert sum("real" in one.label for one in table.data_sets) == 3
     for budget in table.budgets:
         assert sum(asked.share for asked in budget) == pytest.approx(1, abs=1e-3)
-    assert table.signals[0] < Flux().least < 100 < 1_000_000 < table.signals[-1]
+    assert table.signals[0] < Flux().least < 100 < 200_000 < table.signals[-1]
+
+
+def test_the_two_tables_are_of_the_same_data_sets() -> None:
+    pure, gaussian = ([(one.label, one.trips, one.answers) for one in measured_table(c).data_sets] for c in (0, 1))
+    assert pure == gaussian
+    names = {asked.name for budget in measured_table(True).budgets for asked in budget}
+    assert names == {asked.name for budget in measured_table(False).budgets for asked in budget}
 
 
 @pytest.mark.parametrize("epsilon", ["0.3", "1", "5"])

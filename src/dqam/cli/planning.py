@@ -1,38 +1,50 @@
-"""What `dqam publish --plan` prints: the division of the budget and the expected errors, by size of the rectangle."""
+"""What `dqam publish --plan` prints: the division of the budget and the expected errors, by size of the rectangle.
+
+If a delta would help and there is none, or there is one that does harm, a line at the end says so.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from rich.table import Table
 
 from dqam.cli.terminal import answers, print_json, words
-from dqam.publishing.forecast import Forecast, forecast
-from dqam.publishing.plan import Plan
+from dqam.errors import InputError
+from dqam.geometry.rectangles import ALL, SizeBand
+from dqam.publishing.forecast import Forecast, forecast, is_measured
+from dqam.publishing.plan import Plan, usual_delta
 from dqam.release.formatting import error_in_words, sides_in_cells, sides_on_ground
-from dqam.values.guarantee import spell
+from dqam.values.guarantee import spell, spell_delta
+
+WORTH_IT = 1.2  # times that errors must be smaller for advice
 
 
-def show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
-    """Show how the budget would be spent, and the expected errors of answers."""
+def show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool, whole: bool = True) -> None:
+    """Show how the budget would be spent, and the expected errors of answers.
+
+    whole  whether the publication takes the whole budget of its data set
+    """
     with words.status("Forecasting"):
-        forecasts = [forecast(plan, size) for size in sizes]
+        forecasts = [forecast(plan, size, whole=whole) for size in sizes]
     if as_json:
         print_json(_plan_in_json(plan, forecasts))
         return
-    answers.print(
-        f"A release with {plan.name} would be private for {plan.unit.in_words}, epsilon = {spell(plan.epsilon)}."
-    )
+    answers.print(f"A release with {plan.name} would be private for {plan.unit.in_words}, {plan.promise}.")
     answers.print(f"Public: {plan.grid}; tuned for {plan.queries_in_words}.", soft_wrap=True)
     for made in forecasts:
         budget = Table(box=None, padding=(0, 2, 0, 0), title=f"\nFor {made.trips:,} trips", title_justify="left")
         budget.add_column("Question")
-        budget.add_column("Epsilon", justify="right")
+        budget.add_column("rho" if made.concentrated else "Epsilon", justify="right")
         budget.add_column("Share", justify="right")
         for asked in made.questions:
-            budget.add_row(asked.name, f"{asked.share * float(plan.epsilon):.4g}", f"{asked.share:.1%}")
+            budget.add_row(asked.name, f"{asked.share * float(made.budget):.4g}", f"{asked.share:.1%}")
         answers.print(budget)
+        if plan.delta:
+            answers.print(_use_of_delta(plan, made), soft_wrap=True)
         if made.evenly:
             answers.print(
                 "The trips would only be counted and spread evenly over the map, so it would not show where they went.",
@@ -59,10 +71,59 @@ def show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool) -> None:
         "trips were read.",
         soft_wrap=True,
     )
+    if advice := _advice(plan, forecasts, whole):
+        answers.print(advice, soft_wrap=True)
+
+
+def _use_of_delta(plan: Plan, made: Forecast) -> str:
+    """Which of the two kinds of noise would be drawn."""
+    if made.concentrated:
+        return f"Noise would be Gaussian, with a budget of rho = {float(made.budget):.4g}."
+    why = "With so few trips" if is_measured(plan) else "With this mechanism"
+    return f"{why}, noise without a delta is better, so no delta would be used: epsilon = {spell(plan.epsilon)}."
+
+
+def _advice(plan: Plan, forecasts: list[Forecast], whole: bool) -> str:
+    """Where a delta would help most, if there is none, or where the plan would be better without it; empty if nowhere.
+
+    Only measured errors are compared.
+    """
+    if not is_measured(plan):
+        return ""
+    found = []
+    for made in forecasts:
+        delta = Fraction(0) if plan.delta else usual_delta(made.trips)
+        try:
+            other = forecast(replace(plan, delta=delta), made.trips, whole=whole)
+        except InputError:  # with a delta, epsilon must not be tiny or huge
+            continue
+        found += [
+            (now.error / then.error, delta, made.trips, now, then)
+            for now, then in zip(made.errors, other.errors, strict=True)
+        ]
+    better, delta, trips, now, then = max(found, key=lambda row: row[0], default=(0.0, Fraction(0), 0, None, None))
+    if better < WORTH_IT or now is None or then is None:
+        return ""
+    how = f"With --delta {spell_delta(delta)}" if delta else "Without --delta"
+    size = f" and {trips:,} trips" if len(forecasts) > 1 else ""
+    return (
+        f"{how}{size}, the expected error for {_rectangles(now.band)} would be {error_in_words(then.error)} instead of "
+        f"{error_in_words(now.error)}."
+    )
+
+
+def _rectangles(band: SizeBand) -> str:
+    sides = sides_in_cells(band)
+    if band.name == ALL:
+        return "rectangles of any size"
+    return f"rectangles {sides.replace(' wide', ' cells wide')}" if " wide" in sides else f"sides of {sides} cells"
 
 
 def _plan_in_json(plan: Plan, forecasts: list[Forecast]) -> dict[str, Any]:
-    """Forecasts as JSON values; widths and heights are ranges, in cells and in metres."""
+    """Forecasts as JSON values; widths and heights are ranges, in cells and in metres.
+
+    The delta of a plan is None where it would not be used.
+    """
     width, height = (side if math.isfinite(side) else None for side in plan.grid.cell_metres)
 
     def metres(sides: tuple[int, int], cell: float | None) -> list[float] | None:
@@ -71,15 +132,23 @@ def _plan_in_json(plan: Plan, forecasts: list[Forecast]) -> dict[str, Any]:
     return {
         "spent": 0,
         "epsilon": float(plan.epsilon),
+        "delta": float(plan.delta) or None,
         "unit": plan.unit.name,
         "data_sets": forecasts[0].data_sets,
         "plans": [
             {
                 "trips": made.trips,
                 "signal": made.signal,
+                "concentrated": made.concentrated,
+                "delta": float(plan.delta) if made.concentrated else None,
+                "rho": float(made.budget) if made.concentrated else None,
                 "evenly": made.evenly,
                 "budget": [
-                    {"kind": asked.kind, "name": asked.name, "epsilon": asked.share * float(plan.epsilon)}
+                    {
+                        "kind": asked.kind,
+                        "name": asked.name,
+                        "rho" if made.concentrated else "epsilon": asked.share * float(made.budget),
+                    }
                     for asked in made.questions
                 ],
                 "errors": [

@@ -2,7 +2,8 @@
 
 1. Flux measures the number of trips and the average answer. They give the signal s = trips * epsilon, which determines
    all choices below (`dqam.mechanisms.flux_rules`). With a delta, sqrt(2 rho) takes the place of epsilon, and noise is
-   Gaussian; if the signal turns out to be weak, flux exchanges the budget for a pure one, with which it is better.
+   Gaussian; if the signal turns out to be weak, or so strong that a delta gains nothing, flux exchanges the budget for
+   a pure one.
    If the signal is weak, flux measures only the share of the trips in each cell of one coarse lattice, to which each
    trip contributes 1 in total, and derives crossings from these shares. It then continues with steps 4 and 6.
 2. It chooses nested lattices: the lines of each are also lines of the next finer one. The coarsest has so many cells
@@ -42,7 +43,7 @@ from dqam.mechanisms.flux_fit import (
     exactly,
     from_shares,
 )
-from dqam.mechanisms.flux_rules import CROSSED, FIRST_LOOK, GaussianRules, LaplaceRules, pure_below
+from dqam.mechanisms.flux_rules import CROSSED, FIRST_LOOK, GaussianRules, LaplaceRules, delta_helps
 from dqam.mechanisms.flux_scales import WalkMeasurement, with_detail
 from dqam.mechanisms.flux_uncertainty import FluxEstimate
 from dqam.mechanisms.size import SizeEstimate, measure_size
@@ -111,8 +112,11 @@ class Flux:
         def size_share(signal: float) -> Fraction:
             return rules_of(curator).size_share(signal)  # which may change while the size is measured
 
-        weak = pure_below(float(promise.epsilon), budget.precision()) if promise and promise.delta else 0.0
-        size = measure_size(curator, queries, budget, self.least, FIRST_LOOK, size_share, MARGIN, weak)
+        def helps(signal: float) -> bool:
+            return delta_helps(signal, epsilon, precision)
+
+        epsilon, precision = float(promise.epsilon) if promise else 0.0, budget.precision()
+        size = measure_size(curator, queries, budget, self.least, FIRST_LOOK, size_share, MARGIN, helps)
         if not size.enough:
             return FluxEstimate(exactly(consistent(spread_evenly(grid, size), size), size.trips), size)
         rules = rules_of(curator)

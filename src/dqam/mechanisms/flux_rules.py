@@ -4,7 +4,7 @@
 trips * epsilon. `GaussianRules` are for a budget with a delta, where noise is proportional to the L2 size and the
 signal is trips * sqrt(2 rho). On a fine lattice a trip has many small numbers, and its L2 size is far below its L1
 size; so with Gaussian noise, finer lattices pay off at a weaker signal. `pure_below` says when a pure budget is better
-all the same.
+all the same, and `delta_helps` which of the two flux uses.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ FIRST_LOOK = Fraction(1, 20)  # share of the budget for the first measurement of
 CROSSED = 600.0  # signal from which measured crossings are better than crossings derived from shares
 MOST_FINE = 256  # cells along a side of the finest lattice: the time of its fit grows with the square
 WHOLE_WALKS = 1.3  # replaces WALKS where nearly all walks are to remain unchanged
+PURE_ABOVE = 2e6  # signal, trips * epsilon, from which a delta gains nothing
+STRONGEST = 30_000.0  # signal with a delta from which the error is due to the model more than to noise
 WALKS = 0.55  # size of the largest walk that is not scaled down, relative to the largest such shadow
 
 
@@ -188,8 +190,9 @@ class GaussianRules(LaplaceRules):
 
     def lowering(self, signal: float) -> Lowering:
         """See `LaplaceRules.lowering`; detail is less noisy, so that less of it has to be smoothed away."""
-        strongest = signal >= 30_000
-        return Lowering(smooth=0.35, offset=0.006, matched=True) if strongest else Lowering(0.0, 0.004, matched=False)
+        if signal >= STRONGEST:
+            return Lowering(smooth=0.35, offset=0.006, matched=True)
+        return Lowering(smooth=0.0, offset=0.004, matched=False)
 
     def cap_quantile(self, signal: float) -> Fraction:
         """Nearly all trips: scaling a trip to half its size lowers the noise only by half."""
@@ -215,6 +218,17 @@ def pure_below(epsilon: float, precision: float) -> float:
     6229
     """
     return 3_300 * (epsilon / precision / 4.6) ** 4
+
+
+def delta_helps(signal: float, epsilon: float, precision: float) -> bool:
+    """Whether a budget with a delta is better than a pure one, for a signal of trips * epsilon.
+
+    If the signal is very strong, nearly all of the error is due to the model, and a delta gains nothing.
+
+    >>> [delta_helps(signal, 1.0, 0.1855) for signal in (5_000, 10_000, 1e6, 3e6)]
+    [False, True, True, False]
+    """
+    return pure_below(epsilon, precision) <= signal < PURE_ABOVE
 
 
 def _lengthened(cap: float, ends: float, share: float, coarse: Lattice, fine: Lattice) -> float:

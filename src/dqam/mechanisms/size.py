@@ -27,6 +27,7 @@ from dqam.values.guarantee import spell
 LOOK = Fraction(1, 5)  # of the budget, for the first measurement of the size
 WEAK = 400.0  # signal below which the size is measured again
 GLIMPSE, CLEAR = 1.25, 5.0  # standard deviations that `trips` must be above 0, after the first and later measurements
+REFINED = "Number of trips and average answer, refined"
 GUESS_ERROR = 0.3  # relative standard deviation of the guess at the average answer
 
 
@@ -77,7 +78,7 @@ def measure_size(
     first: Fraction = LOOK,
     share: Callable[[float], Fraction] = two_looks,
     margin: float = 0.0,
-    pure_below: float = np.inf,
+    delta_helps: Callable[[float], bool] | None = None,
 ) -> SizeEstimate:
     """Measure the number of trips and the average answer with the share `first` of `budget`.
 
@@ -85,9 +86,9 @@ def measure_size(
     signal is then below `least`, or after the first measurement by more than `margin` standard deviations, the size is
     not `enough`: all of the remaining budget is spent on it, and a mechanism should spread the trips evenly.
 
-    If the budget has a delta, it is exchanged for a pure one where that is better and allowed (`Curator.exchange`): if
-    the signal in terms of the pure budget, trips * epsilon, is below `pure_below`, which a first, pure measurement
-    tells; or at once if that is infinite.
+    If the budget has a delta, it is exchanged for a pure one where that is better and allowed (`Curator.exchange`): at
+    once, or if `delta_helps` is given and says so for the signal in terms of the pure budget, trips * epsilon, which a
+    first, pure measurement tells.
 
     With a wary curator, the publication ends with an `EmptyMapError` if the number of trips cannot be distinguished
     from 0: after the first measurement if it is below 1.25 standard deviations of its noise, after another one if it is
@@ -98,17 +99,18 @@ def measure_size(
     """
     if not len(queries):
         raise InputError("A mechanism needs at least one query to be tuned for; got none.")
-    if pure_below == np.inf:
+    if delta_helps is None:
         curator.exchange()
     whole, precision, covers = budget.left, budget.precision(), cover(curator.grid, queries)
     epsilon = budget.promise.epsilon if budget.concentrated and budget.promise else None  # of a pure budget
     spent = whole * first if epsilon is None else min((epsilon * first) ** 2 / 2, whole / 4)
     looks = [_look(curator, QueryTotals(queries), budget, spent, pure=epsilon is not None)]
-    again = QueryTotals(queries, "Number of trips and average answer, refined")
+    again = QueryTotals(queries, REFINED)
     size = _sized(curator, covers, looks, precision)
     if curator.wary and size.unclear(GLIMPSE):
         raise EmptyMapError(curator)
-    if epsilon and size.signal * float(epsilon) / precision < pure_below and curator.exchange():
+    signal = size.signal * float(epsilon or 0) / precision
+    if epsilon and delta_helps is not None and not delta_helps(signal) and curator.exchange():
         whole, precision, spent = budget.amount, budget.precision(budget.amount), curator.spent
         size = _sized(curator, covers, looks, precision)
     slack = margin * size.noise * precision / curator.unit.max_trips

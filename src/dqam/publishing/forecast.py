@@ -3,7 +3,8 @@
 For flux with its default parameters and queries, errors come from a table that was measured on several data sets. Any
 other plan is tried on trips in the made-up city, on a grid with the same number of cells. Relative to the average
 answer, errors depend on the signal (trips * epsilon / max_trips), so a small data set with a large epsilon can stand in
-for a large one.
+for a large one. With a delta, sqrt(2 rho) takes the place of epsilon, unless the mechanism would exchange the budget
+for a pure one: flux does so where a delta does not help (`delta_helps`), all others do so at once.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ import numpy as np
 from dqam.cities import BOUNDS, city_trips
 from dqam.geometry.counting import count_distinct
 from dqam.geometry.grid import Grid
-from dqam.geometry.rectangles import SizeBand, Snapped, size_bands
+from dqam.geometry.rectangles import SizeBand, size_bands
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
 from dqam.mechanisms import Flux
+from dqam.mechanisms.flux_rules import FIRST_LOOK, delta_helps
+from dqam.mechanisms.size import REFINED
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing.forecast_table import PlannedQuestion, measured_table
 from dqam.publishing.plan import Plan, default_queries
-from dqam.values.guarantee import Unit
+from dqam.values.guarantee import Promise
 
 STAND_INS = 30_000  # at most so many trips are generated
 ASKED = 2_000  # rectangles of each band
@@ -51,7 +54,9 @@ class ExpectedError:
 class Forecast:
     """What to expect for `trips` trips.
 
-    signal     trips * epsilon / max_trips
+    signal     trips * epsilon / max_trips, with sqrt(2 rho) in place of epsilon if the budget is concentrated
+    budget     what would be spent: an epsilon, or a rho if it is concentrated
+    concentrated  whether the delta of the plan would be used
     evenly     whether the signal is so weak that the trips would only be counted, and spread evenly over the map
     questions  what would be asked
     errors     the expected error of each band of sizes
@@ -60,47 +65,99 @@ class Forecast:
 
     trips: int
     signal: float
+    budget: Fraction
+    concentrated: bool
     evenly: bool
     questions: tuple[PlannedQuestion, ...]
     errors: tuple[ExpectedError, ...]
     data_sets: tuple[str, ...]
 
 
-def forecast(plan: Plan, trips: int, seed: int = 0) -> Forecast:
-    """Forecast the result of `plan` for a data set of about `trips` trips; only simulations use the seed."""
-    if plan.mechanism == Flux() and np.array_equal(plan.queries, default_queries(plan.grid)):
-        return _looked_up(plan, trips)
-    return _simulated(plan, trips, seed)
+def forecast(plan: Plan, trips: int, seed: int = 0, whole: bool = True) -> Forecast:
+    """Forecast the result of `plan` for a data set of about `trips` trips; only simulations use the seed.
+
+    whole  whether the publication takes the whole budget of its data set. Only then can a budget with a delta be
+           exchanged for a pure one
+    """
+    if is_measured(plan):
+        return _looked_up(plan, trips, whole)
+    return _simulated(plan, trips, seed, whole)
 
 
-def _looked_up(plan: Plan, trips: int) -> Forecast:
-    table, signal = measured_table(), float(_signal(plan, trips))
+def is_measured(plan: Plan) -> bool:
+    """Whether the table has the errors of this plan: those of flux with its default parameters and queries."""
+    return plan.mechanism == Flux() and np.array_equal(plan.queries, default_queries(plan.grid))
+
+
+def _looked_up(plan: Plan, trips: int, whole: bool) -> Forecast:
+    budget = Budget.of(plan.promise)
+    epsilon, precision, signal = float(plan.epsilon), budget.precision(), trips / plan.unit.max_trips
+    if budget.concentrated and whole and not delta_helps(signal * epsilon, epsilon, precision):
+        budget = Budget(plan.epsilon)
+    table, signal = measured_table(budget.concentrated), signal * budget.precision()
     errors = []
     for band in size_bands(plan.grid):
         found = table.error(band.name, signal)
         errors.append(ExpectedError(band, found.answer * trips, found.error, found.low, found.high))
+    questions = table.budget(signal)
+    if budget.concentrated:
+        questions = _with_pure_look(questions, epsilon / precision)
     labels = tuple(one.label for one in table.data_sets)
-    return Forecast(trips, signal, signal < Flux().least, table.budget(signal), tuple(errors), labels)
+    evenly = signal < Flux().least
+    return Forecast(trips, signal, budget.amount, budget.concentrated, evenly, questions, tuple(errors), labels)
 
 
-def _simulated(plan: Plan, trips: int, seed: int) -> Forecast:
-    stand_ins, signal = min(trips, STAND_INS), _signal(plan, trips)
+def _with_pure_look(questions: tuple[PlannedQuestion, ...], ratio: float) -> tuple[PlannedQuestion, ...]:
+    """The division of a budget of rho whose first question is answered as for the pure budget (`measure_size`).
+
+    ratio  of the epsilon of the pure budget to sqrt(2 rho)
+
+    The table was measured without a promise, where the first question has a share of `FIRST_LOOK`. The refinement makes
+    up for the difference; if that is not enough, all other questions have less.
+    """
+    first, *others = questions
+    share = min((ratio * float(FIRST_LOOK)) ** 2, 0.25)
+    refined = others.pop(0).share if others[0].name == REFINED else 0.0
+    left = first.share + refined - share
+    looks = [replace(first, share=share)]
+    if left > 1e-9:
+        looks.append(PlannedQuestion(first.kind, REFINED, left))
+    less = min(1.0, (1 - share) / sum(asked.share for asked in others))
+    return *looks, *(replace(asked, share=less * asked.share) for asked in others)
+
+
+def _simulated(plan: Plan, trips: int, seed: int, whole: bool) -> Forecast:
+    stand_ins = min(trips, STAND_INS)
     grid = Grid(BOUNDS, *plan.grid.shape)
     walks = walk(Trips.concat(list(city_trips(stand_ins, seed))), grid)
-    budget = Budget(signal / stand_ins)
-    curator = Curator(walks, budget, SeededNoise(seed))
-    release = replace(plan, grid=grid, unit=Unit.trip(), epsilon=budget.amount).release(curator, "forecast")
+    budget = _scaled(plan.promise, Fraction(trips, plan.unit.max_trips * stand_ins))
+    curator = Curator(walks, budget, SeededNoise(seed), may_exchange=lambda: whole)
+    made = plan.mechanism.synthesize(curator, plan.queries, budget)
+    histogram, uncertainty = made.histogram, made.uncertainty()
     rng, errors = np.random.default_rng(seed + 1), []
     for band in size_bands(grid):
         asked = band.draw(grid, ASKED, rng)
         truth = count_distinct(walks, asked, grid)
-        off = np.abs(release.counts(Snapped.of(asked, grid)).value - truth)
+        off = np.abs(np.clip(histogram.answers(asked), 0, max(histogram.total, 0)) - truth)
         answer = float(truth.mean())
         errors.append(ExpectedError(band, answer * trips / stand_ins, float(off.mean()) / max(answer, 1e-9)))
+    evenly = plan.name == "uniform" or (uncertainty is not None and uncertainty.lattice is None)
     questions = (PlannedQuestion(paid.kind, paid.name, float(paid.cost / curator.spent)) for paid in curator.paid)
+    spent = plan.promise.rho if curator.concentrated else plan.epsilon
+    assert spent is not None
+    signal = stand_ins * budget.precision(budget.amount)
     labels = ("Made-up city, skewed",)
-    return Forecast(trips, float(signal), bool(release.note), tuple(questions), tuple(errors), labels)
+    return Forecast(trips, signal, spent, curator.concentrated, evenly, tuple(questions), tuple(errors), labels)
 
 
-def _signal(plan: Plan, trips: int) -> Fraction:
-    return trips * plan.epsilon / plan.unit.max_trips
+def _scaled(promise: Promise, times: Fraction) -> Budget:
+    """A budget whose noise is 1 / `times` as wide as that of a promise, both before and after an exchange.
+
+    Epsilon and sqrt(2 rho) grow by the same factor, so mechanisms choose between them as they would with the promise.
+    No promise has exactly these two amounts; the budget is for simulations only.
+    """
+    if promise.rho is None:
+        return Budget(times * promise.epsilon)
+    made = Budget(times**2 * promise.rho, concentrated=True)
+    made.promise = replace(promise, epsilon=times * promise.epsilon)
+    return made

@@ -1,8 +1,8 @@
 """The measured errors of flux by signal and size of the rectangle, which `forecast.json` holds.
 
 Relative to the average answer, the errors of flux depend mostly on the signal and on the size of the rectangles, so a
-table measured on several data sets shows what to expect for another. `python -m benchmarks.forecast_table` writes the
-file.
+table measured on several data sets shows what to expect for another. There is one table for pure budgets and one for
+budgets with a delta, whose noise is Gaussian. `python -m benchmarks.forecast_table` writes the file.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ import numpy as np
 from dqam.geometry.arrays import Floats
 
 FILE = "forecast.json"
+PURE, GAUSSIAN = "pure", "gaussian"  # names of the two tables
 
 
 @dataclass(frozen=True)
 class PlannedQuestion:
-    """A question that a mechanism would ask, and the share of epsilon that it would spend on it.
+    """A question that a mechanism would ask, and the share of the budget (epsilon or rho) that it would spend on it.
 
     kind  "measure", "select" or "partition"
     name  the question in words
@@ -69,7 +70,7 @@ class MeasuredDataSet:
 class ForecastTable:
     """The errors of a mechanism, measured with `version` of dqam, by signal.
 
-    signals  the signals (trips * epsilon) at which it was run, in ascending order
+    signals  the signals at which it was run, in ascending order: trips * epsilon or, with a delta, trips * sqrt(2 rho)
     budgets  the questions that it asked at each of them
     """
 
@@ -148,6 +149,12 @@ def _interpolate(signals: tuple[float, ...], errors: tuple[float | None, ...], s
 
 
 @cache
-def measured_table() -> ForecastTable:
-    """The table of flux that comes with dqam."""
-    return ForecastTable.from_json(json.loads(Path(str(files("dqam.publishing") / FILE)).read_text(encoding="utf-8")))
+def measured_tables() -> dict[str, ForecastTable]:
+    """The tables of flux that come with dqam, by name: "pure" and "gaussian"."""
+    facts = json.loads(Path(str(files("dqam.publishing") / FILE)).read_text(encoding="utf-8"))
+    return {name: ForecastTable.from_json(table) for name, table in facts.items()}
+
+
+def measured_table(concentrated: bool = False) -> ForecastTable:
+    """The table of flux for a budget of epsilon or, if it is `concentrated`, of rho."""
+    return measured_tables()[GAUSSIAN if concentrated else PURE]

@@ -73,7 +73,7 @@ def publish(
                the trips
     epsilon    privacy budget of this publication; smaller is more private: 1, "0.1", Fraction(1, 3)
     delta      probability, such as 1e-8, with which the guarantee of epsilon may fail. By default it never may. With a
-               delta, small areas are answered up to three times more accurately
+               delta, the errors for small areas are often a third smaller
 
     What is published:
     mechanism  a name of `dqam.mechanisms.MECHANISMS` or a mechanism such as `Flux(side=24)`; "flux" also gives

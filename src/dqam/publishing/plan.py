@@ -226,6 +226,15 @@ def remark_on_delta(delta: Fraction) -> str:
     return f"A delta of {spell_delta(delta)} is large: it would allow {one_in} to be published unprotected."
 
 
+def usual_delta(trips: int) -> Fraction:
+    """The delta to suggest for so many trips: 1e-8, or a smaller power of ten of at most 1 in 100 times the trips.
+
+    >>> usual_delta(1_000_000) == Fraction(1, 10**8), usual_delta(1_000_001) == Fraction(1, 10**9)
+    (True, True)
+    """
+    return Fraction(1, 10 ** max(8, 2 + len(str(trips - 1))))
+
+
 def _parameters(mechanism: Mechanism) -> dict[str, Any]:
     """The parameters of a mechanism as JSON values; fractions become text, NumPy numbers become Python numbers."""
     if not is_dataclass(mechanism):
