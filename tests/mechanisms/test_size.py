@@ -178,7 +178,7 @@ def test_the_first_look_takes_no_more_than_a_quarter() -> None:
     """A share of a large epsilon may cost more rho than there is."""
     promise = Promise.of(100, "1e-30")
     curator = Curator(city(300), Budget.of(promise), SeededNoise(0), may_exchange=lambda: False)
-    measure_size(curator, some_queries(curator.grid), curator.budget, 10, Fraction(1, 2), lambda _: LOOK, 0.0, 1.0)
+    measure_size(curator, some_queries(curator.grid), curator.budget, 10, Fraction(1, 2), lambda _: LOOK, 0.0, bool)
     assert curator.paid[0].rho == promise.rho / 4
 
 
@@ -203,7 +203,16 @@ def test_a_wary_curator_ends_early_under_a_delta() -> None:
             strolls(0, unit_square(8, 8)), Budget.of(PROMISE), SeededNoise(seed), wary=True, may_exchange=lambda: False
         )
         with pytest.raises(EmptyMapError, match="rho .* was spent, and nothing was published"):
-            measure_size(curator, some_queries(curator.grid), curator.budget, 10, FIRST, lambda _: LOOK, 0.0, 3_000.0)
+            measure_size(
+                curator,
+                some_queries(curator.grid),
+                curator.budget,
+                10,
+                FIRST,
+                lambda _: LOOK,
+                0.0,
+                lambda signal: signal >= 3_000,
+            )
         assert len(curator.paid) > 1 or curator.spent == FIRST**2 / 2
         ended += len(curator.paid) == 1
     assert ended > 20

@@ -159,5 +159,5 @@ def _scaled(promise: Promise, times: Fraction) -> Budget:
     if promise.rho is None:
         return Budget(times * promise.epsilon)
     made = Budget(times**2 * promise.rho, concentrated=True)
-    made.promise = replace(promise, epsilon=times * promise.epsilon)
+    made._promise = replace(promise, epsilon=times * promise.epsilon)
     return made
