@@ -9,6 +9,7 @@ import pytest
 import dqam
 from tests.cli.cases import MIDDLE, publish
 from tests.commands import run
+from tests.release.cases import as_if_private, seeded, with_delta
 
 
 def test_query_export_and_report(trips: Path, tmp_path: Path, ledger: Path) -> None:
@@ -20,6 +21,8 @@ def test_query_export_and_report(trips: Path, tmp_path: Path, ledger: Path) -> N
     assert found["counts"] == [answer.value] * 2
     assert (found["low"], found["high"]) == ([answer.low] * 2, [answer.high] * 2)
     assert found["private"] is True
+    assert (found["epsilon"], found["delta"]) == (1, None)
+    assert found["promise"] == "Differentially private for one trip, epsilon = 1."
     assert f"{answer.value:,.0f}" in run("query", map_, *MIDDLE).stdout
     for name in ("cells.csv", "cells.parquet", "cells.tif"):
         assert run("export", map_, "-o", tmp_path / name).returncode == 0
@@ -31,6 +34,13 @@ def test_query_export_and_report(trips: Path, tmp_path: Path, ledger: Path) -> N
     assert page.stdout.split() == [str(tmp_path / "map.html")]
     assert "A city" in (tmp_path / "map.html").read_text()
     assert sorted(os.listdir(tmp_path)) == ["books", "cells.csv", "cells.parquet", "cells.tif", "map.html", "map.nc"]
+
+
+def test_query_says_which_delta(tmp_path: Path) -> None:
+    with_delta(as_if_private(seeded())).save(tmp_path / "map.nc")
+    found = json.loads(run("query", tmp_path / "map.nc", *MIDDLE, "--json").stdout)
+    assert (found["epsilon"], found["delta"]) == (1, 1e-8)
+    assert "epsilon = 1, delta = 1e-8." in run("query", tmp_path / "map.nc", *MIDDLE).stdout
 
 
 def test_rectangles_of_a_file_and_answers_in_one(trips: Path, tmp_path: Path, ledger: Path) -> None:

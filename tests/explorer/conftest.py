@@ -20,6 +20,8 @@ from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing.plan import Plan
 from dqam.release.release import Release
+from dqam.values.conversion import root_above
+from dqam.values.guarantee import PaidQuestion, Promise
 
 MELBOURNE = (300_000.0, 5_800_000.0, 330_000.0, 5_824_000.0)
 
@@ -47,6 +49,14 @@ def numbered(grid: Grid, like: Release) -> Release:
     faces = 1.0 + np.arange(rows * columns, dtype=np.float64).reshape(rows, columns)
     edges = np.zeros((rows, columns - 1)), np.zeros((rows - 1, columns))
     return Release(SpatialHistogram(grid, faces, *edges), like.provenance)
+
+
+def with_delta(release: Release) -> Release:
+    """The same, as if it had been made with a delta."""
+    promise = Promise.of(1, "1e-8")
+    paid = (PaidQuestion("measure", "everything", 1, None, root_above(1 / (2 * promise.rho)), rho=promise.rho),)  # type: ignore[operator]
+    facts = {"epsilon": promise.epsilon, "delta": promise.delta, "paid": paid}
+    return replace(release, provenance=replace(release.provenance, **facts))
 
 
 @contextmanager
@@ -93,4 +103,11 @@ def mixed(first: Release, projected: Release) -> Iterator[Served]:
     """One in degrees that is not private, and one in metres without confidence intervals."""
     open_one = replace(first, provenance=replace(first.provenance, private=False))
     with serving([("open", open_one), ("metres", projected)]) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def promises(first: Release) -> Iterator[Served]:
+    """A pure release, and one with a delta."""
+    with serving([("pure", first), ("delta", with_delta(first))]) as served:
         yield served

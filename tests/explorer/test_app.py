@@ -57,6 +57,13 @@ def test_the_list_says_all_there_is_to_know(pair: Served, mixed: Served) -> None
     assert -38.5 < south < north < -37
 
 
+def test_the_list_says_which_delta(promises: Served) -> None:
+    pure, other = httpx.get(f"{promises.address}/api/releases").json()
+    assert (pure["epsilon"], pure["delta"]) == (1, None)
+    assert (other["epsilon"], other["delta"]) == (1, 1e-8)
+    assert other["promise"] == "Differentially private for one trip, epsilon = 1, delta = 1e-8."
+
+
 @pytest.mark.parametrize("confidence", [None, 0.5])
 def test_a_count_is_that_of_the_library(pair: Served, confidence: float | None) -> None:
     release = pair.releases[0][1]

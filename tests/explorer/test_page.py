@@ -125,6 +125,20 @@ def test_it_opens_without_a_network(visit: Opener, pair: Served) -> None:
     expect(page.locator("article h3").nth(2)).to_contain_text("/api/releases/{n}/count")
 
 
+def test_the_page_says_which_promise_it_is(visit: Opener, promises: Served) -> None:
+    limit = "at most 2.72 times as likely with that trip as without, plus a probability of at most 1e-8"
+    page = visit(f"{promises.address}/#release=1")
+    expect(page.locator("#promise")).to_have_text("Differentially private for one trip, epsilon = 1, delta = 1e-8.")
+    page.click("#about-open")
+    expect(page.locator("#about")).to_contain_text(limit)
+    page.keyboard.press("Escape")
+    page.select_option("#show", "0")
+    expect(page.locator("#promise")).to_have_text("Differentially private for one trip, epsilon = 1.")
+    page.click("#about-open")
+    expect(page.locator("#about")).to_contain_text("every possible map is at most 2.72 times as likely")
+    expect(page.locator("#about")).not_to_contain_text("delta")
+
+
 def test_the_layer_has_colours_where_trips_are(visit: Opener, pair: Served) -> None:
     page = visit(f"{pair.address}/")
     size = page.evaluate("() => { const c = document.querySelector('canvas.picture'); return [c.width, c.height]; }")

@@ -27,3 +27,6 @@ def test_the_description_is_complete(pair: Served) -> None:
                     assert schema == {"$ref": "#/components/schemas/ErrorMessage"}
     assert set(told["paths"]["/api/releases/{n}/counts"]["post"]["responses"]) == {"200", "400", "404", "413", "422"}
     assert "HTTPValidationError" not in told["components"]["schemas"]
+    info = told["components"]["schemas"]["ReleaseInfo"]
+    assert info["properties"]["delta"]["anyOf"] == [{"type": "number"}, {"type": "null"}]
+    assert {"epsilon", "delta", "promise"} <= set(info["required"])

@@ -36,18 +36,6 @@ def some_walks(rng: np.random.Generator, grid: Grid, trips: int) -> Walks:
     )
 
 
-class Scripted(ScriptedCurator):
-    """Also for Gaussian answers, and without the exact values."""
-
-    def _reply(self, question: Any, amount: Any, answer: Any) -> Any:
-        values = {name: _comparable(value) for name, value in vars(question).items()}
-        self.asked.append(AskedQuestion((type(question), values, amount), 0, np.zeros(0)))
-        if self.script is not None:
-            answer = self.script[len(self.answers)]
-        self.answers.append(answer)
-        return answer.copy() if isinstance(answer, np.ndarray) else answer
-
-
 @pytest.mark.parametrize("exchange", [False, True], ids=["Gaussian", "exchange"])
 @pytest.mark.parametrize("name", FORMS)
 def test_nothing_but_the_answers_decides_under_a_delta(name: str, exchange: bool) -> None:
@@ -57,9 +45,9 @@ def test_nothing_but_the_answers_decides_under_a_delta(name: str, exchange: bool
         grid = Grid((0.0, 0.0, 1.0, 1.0), int(rng.integers(2, 14)), int(rng.integers(2, 14)))
         queries = random_rectangles(grid, int(rng.integers(1, 40)), rng)
 
-        def curator(trips: int, seed: int, grid: Grid = grid, promise: Promise = promise) -> Scripted:
+        def curator(trips: int, seed: int, grid: Grid = grid, promise: Promise = promise) -> ScriptedCurator:
             walks, budget = some_walks(rng, grid, trips), Budget.of(promise)
-            return Scripted(walks, budget, SeededNoise(seed), may_exchange=lambda: exchange)
+            return ScriptedCurator(walks, budget, SeededNoise(seed), may_exchange=lambda: exchange)
 
         first = curator(200, int(rng.integers(2**31)))
         made = FORMS[name].synthesize(first, queries, first.budget).histogram

@@ -15,17 +15,24 @@ from dqam.privacy.noise import SeededNoise
 from dqam.publishing.plan import Plan
 from dqam.release.file import SEAL
 from dqam.release.release import Release
+from dqam.values.conversion import root_above
+from dqam.values.guarantee import PaidQuestion, Promise
 
 HERE = (144.95, -37.83, 145.0, -37.79)  # Melbourne, in degrees
 
 
 def seeded(
-    grid: Grid | None = None, mechanism: str = "flux", epsilon: str = "2", trips: Trips | None = None, seed: int = 0
+    grid: Grid | None = None,
+    mechanism: str = "flux",
+    epsilon: str = "2",
+    trips: Trips | None = None,
+    seed: int = 0,
+    delta: str | None = None,
 ) -> Release:
     """A release that says it is not private."""
     if trips is None:
         (trips,) = cities.city_trips(1_000, 1)
-    plan = Plan.of(grid or Grid.over(cities.BOUNDS, 5), epsilon, mechanism, title="A city")
+    plan = Plan.of(grid or Grid.over(cities.BOUNDS, 5), epsilon, mechanism, title="A city", delta=delta)
     curator = Curator(walk(trips, plan.grid), Budget.of(plan.promise), SeededNoise(seed))
     return plan.release(curator, f"{mechanism}-{seed}")
 
@@ -33,6 +40,21 @@ def seeded(
 def as_if_private(release: Release) -> Release:
     """The same, with the word of a real one."""
     return replace(release, provenance=replace(release.provenance, private=True))
+
+
+def with_delta(release: Release, epsilon: str = "1", delta: str = "1e-8") -> Release:
+    """The same, as if it had been made with a delta: with Laplace noise, Gaussian noise and a choice."""
+    promise = Promise.of(epsilon, delta)
+    assert promise.rho is not None
+    first, choice = promise.epsilon / 20, promise.epsilon / 30
+    rest = promise.rho - first**2 / 2 - choice**2 / 8
+    paid = (
+        PaidQuestion("measure", "Size", 1, first, 1 / first, rho=first**2 / 2),
+        PaidQuestion("select", "Cap", 1, choice, 2 / choice, rho=choice**2 / 8),
+        *(PaidQuestion("measure", "Crossings", 3, None, root_above(9 / rest), rho=rest / 2),) * 2,
+    )
+    facts = {"epsilon": promise.epsilon, "delta": promise.delta, "paid": paid}
+    return replace(release, provenance=replace(release.provenance, **facts))
 
 
 def strolls(bounds: tuple[float, ...], n: int = 400, crs: str = "EPSG:4326") -> Trips:

@@ -1,6 +1,7 @@
 """Exports: the same numbers, at the right place on Earth, read by others."""
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips
 from dqam.release.export import export
 from dqam.release.release import Release
-from tests.release.cases import HERE, as_if_private, seeded, strolls
+from tests.release.cases import HERE, as_if_private, seeded, strolls, with_delta
 
 METRES = Grid((320_000, 5_812_000, 324_000, 5_816_000), 16, 8, "EPSG:28355")
 
@@ -87,6 +88,23 @@ def test_blocks_and_csv(release: Release, tmp_path: Path) -> None:
     assert len(rows) == 8
     first = release.count(*(float(rows[0][side]) for side in ("west", "south", "east", "north")))
     assert (float(rows[0]["trips"]), float(rows[0]["low"])) == (first.value, first.low)
+
+
+def test_exports_state_the_delta(tmp_path: Path) -> None:
+    rasterio, parquet = pytest.importorskip("rasterio"), pytest.importorskip("pyarrow.parquet")
+    release = with_delta(as_if_private(seeded(Grid(HERE, 16, 8), trips=strolls(HERE))))
+    promise = "Differentially private for one trip, epsilon = 1, delta = 1e-8."
+    export(release, tmp_path / "map.tif")
+    with rasterio.open(tmp_path / "map.tif") as file:
+        assert file.tags()["PROMISE"] == promise
+    export(release, tmp_path / "map.parquet")
+    notes = parquet.read_schema(tmp_path / "map.parquet").metadata
+    assert notes[b"PROMISE"].decode() == promise
+    assert notes[b"geo"]
+    dataset = release.to_xarray()
+    assert promise in dataset.attrs["summary"]
+    assert json.loads(dataset.attrs["dqam"])["delta"] == "1/100000000"
+    assert promise in repr(release)
 
 
 def test_numbers_that_are_not_private_are_named_so(tmp_path: Path) -> None:

@@ -122,6 +122,7 @@ def test_it_holds_nothing_but_what_was_charged_or_public(tmp_path: Path) -> None
                 "mechanism",
                 "parameters",
                 "epsilon",
+                "delta",
                 "unit",
             ),
             *(

@@ -5,6 +5,7 @@ import json
 import os
 import tracemalloc
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from dqam import cities
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
 from dqam.release.file import SEAL_SIZE
-from tests.release.cases import HERE, sealed, seeded, strolls
+from tests.release.cases import HERE, sealed, seeded, strolls, with_delta
 
 FUZZED = int(os.environ.get("DQAM_FUZZ", "300"))
 
@@ -85,7 +86,77 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "a key that moves the cursor": lambda facts: facts.update({"\x1b[2J": 1}),
     "an endless scale": lambda facts: facts["paid"][0].update(scale="1e999999999"),
     "an odd scale": lambda facts: facts["paid"][0].update(scale="1/0"),
+    "a delta that was not paid for": lambda facts: facts.update(delta="1/100000000"),
+    "delta below 0": lambda facts: facts.update(delta="-1/100000000"),
+    "delta in words": lambda facts: facts.update(delta="tiny"),
+    "delta as a number": lambda facts: facts.update(delta=1e-8),
+    "no number as delta": lambda facts: facts.update(delta=None),
+    "a rho without a delta": lambda facts: facts["paid"][0].update(rho="1/1000"),
+    "no epsilon without a delta": lambda facts: facts["paid"][0].update(epsilon=None),
+    "a rho in place of epsilon": lambda facts: facts["paid"][0].update(epsilon=None, rho="1/1000"),
 }
+
+WITH_DELTA: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
+    "no delta": ("not paid in epsilon", lambda facts: facts.pop("delta")),
+    "delta 0": ("not paid in epsilon", lambda facts: facts.update(delta="0")),
+    "delta below 0": ("not a positive fraction", lambda facts: facts.update(delta="-1/100000000")),
+    "delta in words": ("not a positive fraction", lambda facts: facts.update(delta="tiny")),
+    "an endless delta": ("not a positive fraction", lambda facts: facts.update(delta="1e-999999999")),
+    "delta as a number": ("TypeError", lambda facts: facts.update(delta=1e-8)),
+    "a huge delta": ("Delta must be a small probability", lambda facts: facts.update(delta="1/2")),
+    "delta above 1": ("Delta must be a small probability", lambda facts: facts.update(delta="9" * 100)),
+    "a delta that is too small": ("Delta must be", lambda facts: facts.update(delta=f"1/{10**31}")),
+    "a smaller delta": ("more than epsilon = 1, delta = 1e-9", lambda facts: facts.update(delta="1/1000000000")),
+    "a smaller epsilon": ("more than epsilon = 0.5, delta = 1e-8", lambda facts: facts.update(epsilon="1/2")),
+    "a huge epsilon": ("epsilon must be", lambda facts: facts.update(epsilon="9" * 100)),
+    "no rho": ("not paid in rho", lambda facts: facts["paid"][3].pop("rho")),
+    "nothing as rho": ("not paid in rho", lambda facts: facts["paid"][0].update(rho=None)),
+    "rho below 0": ("not a positive fraction", lambda facts: facts["paid"][0].update(rho="-1/800")),
+    "rho 0": ("not a positive fraction", lambda facts: facts["paid"][0].update(rho="0")),
+    "rho in words": ("not a positive fraction", lambda facts: facts["paid"][0].update(rho="some")),
+    "rho as a number": ("TypeError", lambda facts: facts["paid"][0].update(rho=0.00125)),
+    "more rho than there is": ("add up to", lambda facts: facts["paid"].append(facts["paid"][0])),
+    "less rho than epsilon": ("too little rho", lambda facts: facts["paid"][0].update(rho="1/801")),
+    "less rho than a choice": ("too little rho", lambda facts: facts["paid"][1].update(rho="1/7201")),
+    "a choice with Gaussian noise": ("only measured numbers", lambda facts: facts["paid"][1].update(epsilon=None)),
+}
+
+
+@pytest.mark.parametrize(("words", "change"), WITH_DELTA.values(), ids=WITH_DELTA.keys())
+def test_a_delta_that_does_not_fit_is_refused_though_sealed(
+    words: str, change: Callable[[dict[str, Any]], object], tmp_path: Path
+) -> None:
+    """Of its four questions, the first is measured with Laplace noise, the second is a choice."""
+    release = with_delta(seeded(Grid(HERE, 4, 4), trips=strolls(HERE)))
+    release.save(tmp_path / "map.nc")
+    assert dqam.open(tmp_path / "map.nc").provenance == release.provenance
+    dataset = release.to_xarray()
+    facts = json.loads(dataset.attrs["dqam"])
+    change(facts)
+    dataset.attrs["dqam"] = json.dumps(facts)
+    (tmp_path / "changed.nc").write_bytes(sealed(bytes(dataset.to_netcdf(engine="h5netcdf"))))
+    with pytest.raises(InputError, match=words):
+        dqam.open(tmp_path / "changed.nc")
+
+
+def test_files_from_before_there_was_a_delta_still_open(tmp_path: Path) -> None:
+    release = seeded(Grid(HERE, 4, 4), trips=strolls(HERE))
+    dataset = release.to_xarray()
+    facts = json.loads(dataset.attrs["dqam"])
+    del facts["delta"]
+    for entry in facts["paid"]:
+        del entry["rho"]
+    dataset.attrs["dqam"] = json.dumps(facts)
+    (tmp_path / "map.nc").write_bytes(sealed(bytes(dataset.to_netcdf(engine="h5netcdf"))))
+    assert dqam.open(tmp_path / "map.nc").provenance == release.provenance
+
+
+def test_a_release_with_a_delta_is_opened_as_it_was_made(tmp_path: Path) -> None:
+    release = seeded(epsilon="20", delta="1e-8")
+    assert release.provenance.delta == Fraction(1, 10**8)
+    assert any(entry.epsilon is None for entry in release.provenance.paid)
+    release.save(tmp_path / "map.nc")
+    assert dqam.open(tmp_path / "map.nc").provenance == release.provenance
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())

@@ -22,10 +22,10 @@ from dqam.release.release import Release
 from dqam.release.report import report
 from dqam.values.guarantee import PaidQuestion, Unit
 from tests.html import Page
-from tests.release.cases import HERE, as_if_private, seeded, strolls
+from tests.release.cases import HERE, as_if_private, seeded, strolls, with_delta
 
 HOSTILE = '<script>alert("1")</script> & $title ${x} \\ {50 %} \ud800'
-TIMES = "\u00d7"
+TIMES, MINUS, RHO = "\u00d7", "\u2212", "\u03c1"
 
 
 def changed(release: Release, **facts: Any) -> Release:
@@ -125,7 +125,7 @@ def test_budget_adds_up_exactly(mechanism: str) -> None:
     assert sum(paid) == Fraction(last[-2]) == provenance.epsilon == Fraction("0.7")
     for row, part, wanted in zip(rows, paid, budget(provenance), strict=True):
         assert row[0] == f"{wanted.name} {wanted.kind}"
-        assert part == wanted.epsilon
+        assert part == wanted.cost
         assert float(row[-1].split()[0]) == pytest.approx(100 * float(part / provenance.epsilon), abs=0.6)
         assert float(row[-3].replace(",", "")) == pytest.approx(wanted.scale, rel=0.01)
         assert float(row[-4].replace(",", "")) == pytest.approx(wanted.sensitivity, rel=0.01)
@@ -330,9 +330,86 @@ def test_page_depends_on_the_release_alone(release: Release) -> None:
     assert report(release) == report(release)
 
 
-def test_only_releases_with_buckets_have_a_delta() -> None:
+def test_only_noise_of_buckets_may_not_fit() -> None:
     """The noise of DAWA's buckets can be clamped to 64 bits, and the proof does not cover that."""
     bucketed = Page(report(as_if_private(seeded(mechanism="dawa", epsilon="20"))))
     assert "(ε, δ)-differential privacy with δ < 10-47" in bucketed.text
     assert "without a δ" not in bucketed.text
+    assert "What δ does not mean" not in bucketed.text
     assert "pure ε-differential privacy, without a δ" in Page(report(as_if_private(seeded()))).text
+
+
+@pytest.fixture(scope="module")
+def delta_page(release: Release) -> Page:
+    return Page(report(with_delta(release)))
+
+
+def test_a_delta_is_stated_and_explained(delta_page: Page) -> None:
+    text = delta_page.text
+    assert "Privacyε = 1, δ = 10\N{MINUS SIGN}8for one trip" in text
+    assert "Differentially private for one trip, epsilon = 1, delta = 1e-8." in text
+    assert (
+        "at most eε ≈ 2.72 times as likely as it would be if a certain trip had never been recorded, plus a "
+        "probability of at most δ = 10\N{MINUS SIGN}8, 1 in 100 million."
+    ) in text
+    assert "Each of these limits holds except with a probability of at most 1 in 1.2 million" in text
+    assert "It does not mean that 1 in 100 million trips is published" in text
+    assert "it is not a share of the trips" in text
+    assert "more than e2ε ≈ 7.39 is at most 1 in 1024." in text
+    assert "This is (ε, δ)-differential privacy with ε = 1 and δ = 10\N{MINUS SIGN}8" in text
+    assert "ε, δ, the unit of privacy" in text
+    assert "pure ε-differential privacy" not in text
+    assert "2 ε" not in text  # neither of two trips nor of two releases
+    assert "asks where it went, the guarantee is ε ≈ 2.08 at the same δ" in text
+    assert f"the guarantee is 2 {RHO}, which means ε ≈ 1.45 at the same δ" in text
+    rows = delta_page.table("A person with")
+    assert [row[1:3] for row in rows] == [["2.08", "88.9 %"], ["5.61", "99.64 %"], ["12.3", "nearly 100 %"]]
+    details = dict(next(table for table in delta_page.tables if table[0][0] == "Id"))
+    assert (details["ε"], details["δ"], details[RHO]) == ("1", "1e-8", "0.0172053180382643")
+
+
+def test_beliefs_are_as_without_a_delta_but_can_be_exceeded(release: Release, delta_page: Page) -> None:
+    entry = replace(release.provenance.paid[0], epsilon=Fraction(1))
+    pure = Page(report(changed(release, epsilon=Fraction(1), paid=(entry,))))
+    assert pure.table("Belief before") == delta_page.table("Belief before")
+    assert "1 in 1.2 million" not in pure.text
+
+
+def test_budget_under_a_delta_adds_up_in_rho(release: Release, delta_page: Page) -> None:
+    header, *rows, last = delta_page.whole_table("Measurement")
+    assert header[-2] == RHO
+    assert sum(float(row[-2].split()[0]) for row in rows) == pytest.approx(float(last[-2]), rel=1e-3)
+    assert float(last[-2]) == pytest.approx(float(with_delta(release).provenance.spent), rel=1e-3)
+    assert "numbers with Gaussian noise" in rows[-1][0]
+    assert "the root of the sum of the squares" in delta_page.text
+    assert f"divided by √(2{RHO})" in delta_page.text
+    assert f"add up to at most {RHO} ≈ 0.01721" in delta_page.text
+
+
+def test_without_a_delta_none_is_mentioned(page: Page) -> None:
+    for words in (RHO, "δ =", "Gaussian", "Gumbel", "What δ does not mean", "delta"):
+        assert words not in page.text
+
+
+def test_a_person_under_a_delta(release: Release) -> None:
+    text = Page(report(changed(with_delta(release), unit=Unit.person(3)))).text
+    assert "counts as two people and is protected with ε ≈ 2.08 at the same δ" in text
+    assert "1 in 100 million people is published" in text
+    assert "δ is a probability for any given person" in text
+
+
+def test_a_delta_that_is_large_for_the_trips_is_called_large(release: Release) -> None:
+    assert "is large for about" not in Page(report(with_delta(release))).text
+    assert "Delta = 1e-4 is large for about" in Page(report(with_delta(release, delta="1e-4"))).text
+
+
+def test_a_delta_that_is_no_power_of_ten(release: Release) -> None:
+    text = Page(report(with_delta(release, delta="2.5e-7"))).text
+    assert f"δ = 2.5 {TIMES} 10{MINUS}7, 1 in 4 million." in text
+
+
+def test_a_real_release_with_a_delta_has_a_page() -> None:
+    page = Page(report(as_if_private(seeded(epsilon="20", delta="1e-8"))))
+    assert "epsilon = 20, delta = 1e-8" in page.text
+    assert "This ε is large" in page.text
+    assert "numbers with Gaussian noise" in page.text

@@ -307,6 +307,7 @@ def _release_info(n: int, named: NamedRelease) -> dict[str, Any]:
         "name": named.name,
         **{name: getattr(provenance, name) for name in ("title", "promise", "private", "mechanism", "queries", "gap")},
         "epsilon": float(provenance.epsilon),
+        "delta": float(provenance.delta) or None,
         "unit": {"name": provenance.unit.name, "max_trips": provenance.unit.max_trips},
         "created": provenance.created,
         "id": provenance.id,

@@ -71,6 +71,9 @@ class ReleaseInfo(BaseModel):
     promise: str = Field(description="Privacy guarantee, in words.")
     private: bool = Field(description="Whether the release is private; if not, it is for tests and experiments only.")
     epsilon: float = Field(description="Privacy budget epsilon that was spent; smaller is more private.")
+    delta: float | None = Field(
+        description="Probability that is allowed on top of epsilon; null for pure differential privacy, which has none."
+    )
     unit: UnitInfo
     mechanism: str = Field(description="Name of the mechanism that made it.")
     queries: str = Field(description="The rectangles that the mechanism was tuned for.")

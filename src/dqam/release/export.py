@@ -71,9 +71,12 @@ def _geotiff(release: PublishedMap, path: Path, blocks: int | None) -> None:
 
 
 def _geoparquet(release: PublishedMap, path: Path, blocks: int | None) -> None:
-    table = to_geodataframe(release, blocks)
-    table.attrs = _words(release)
-    table.to_parquet(path)
+    from pyarrow import parquet
+
+    to_geodataframe(release, blocks).to_parquet(path)
+    table = parquet.read_table(path)  # GeoPandas does not write notes of our own
+    notes = {name.encode(): text.encode() for name, text in _words(release).items()}
+    parquet.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **notes}), path)
 
 
 def _csv(release: PublishedMap, path: Path, blocks: int | None) -> None:

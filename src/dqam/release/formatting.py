@@ -7,16 +7,21 @@ text in a release, and fail if a value is missing.
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from dqam.geometry.grid import Grid, parse_crs
 from dqam.geometry.rectangles import ALL, SizeBand
+from dqam.values.guarantee import spell_delta
 
 SQUARE = 0.05  # cells whose sides differ by less than this share count as square
 TIMES = "\N{MULTIPLICATION SIGN}"
+MINUS = "\N{MINUS SIGN}"
+NAMED = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
 
 
 def render(template: str, **values: Any) -> str:
@@ -35,6 +40,9 @@ def render(template: str, **values: Any) -> str:
         "percent": percent,
         "decimal": decimal,
         "error": error_in_words,
+        "typeset": typeset,
+        "one_in": one_in,
+        "rounded_up": rounded_up,
     }
     return environment.get_template(template).render(values)
 
@@ -80,6 +88,46 @@ def decimal(value: Fraction) -> str:
     """
     short = f"{float(value):.6g}"
     return short if Fraction(short) == value else f"{value} ≈ {float(value):.4g}"
+
+
+def typeset(delta: Fraction) -> Markup:
+    """A delta in HTML.
+
+    >>> typeset(Fraction(1, 10**8)) == f"10<sup>{MINUS}8</sup>"
+    True
+    >>> typeset(Fraction(25, 10**8)) == f"2.5 {TIMES} 10<sup>{MINUS}7</sup>"
+    True
+    """
+    digits, _, power = spell_delta(delta).partition("e-")
+    return Markup(f"{'' if digits == '1' else f'{digits} {TIMES} '}10<sup>{MINUS}{int(power)}</sup>")
+
+
+def one_in(probability: float | Fraction) -> Markup:
+    """A probability as 1 in a number of two digits, so that it is never shown as smaller than it is.
+
+    >>> one_in(Fraction(1, 10**8)), one_in(8.03e-7), one_in(0.0013), one_in(1.6e-25)
+    (Markup('1 in 100 million'), Markup('1 in 1.2 million'), Markup('1 in 760'), Markup('1 in 10<sup>24</sup>'))
+    """
+    number = int(1 / Fraction(probability))
+    digits = len(str(number))
+    if digits > 15:
+        return Markup(f"1 in 10<sup>{digits - 1}</sup>")
+    unit = 10 ** max(0, digits - 2)
+    short = number // unit * unit
+    for size, name in NAMED:
+        if short >= size:
+            return Markup(f"1 in {short / size:g} {name}")
+    return Markup(f"1 in {short:,}")
+
+
+def rounded_up(value: Fraction) -> str:
+    """A positive number with three significant digits, rounded up.
+
+    >>> rounded_up(Fraction(2)), rounded_up(Fraction("2.0701")), rounded_up(Fraction(12345))
+    ('2', '2.08', '12400')
+    """
+    context = Context(prec=3, rounding=ROUND_CEILING)
+    return f"{context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():f}"
 
 
 def length(metres: float) -> str:

@@ -7,16 +7,20 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dqam.release.formatting import decimal, number, percent
+from markupsafe import Markup
+
+from dqam.release.formatting import decimal, number, one_in, percent, rounded_up
 from dqam.release.provenance import Provenance
-from dqam.values.guarantee import PaidQuestion
+from dqam.values.conversion import epsilon_of
+from dqam.values.guarantee import PaidQuestion, Promise
 
 PRIORS = (0.01, 0.1, 0.5)  # the last is the one that the text explains
 SEVERAL = (2, 5, 10)  # trips of one person
 LARGE_EPSILON = 5  # from which on the page warns
 
 KINDS = {"measure": "noisy numbers", "select": "noisy choice", "partition": "noisy grouping of cells"}
-GAUSSIAN = "numbers with Gaussian noise"
+GAUSSIAN, LAPLACE = "numbers with Gaussian noise", "numbers with Laplace noise"  # where both occur
+OVERFLOW = 1e-40  # more than the probability that noise does not fit into 64 bits, if there is a delta
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ def budget(provenance: Provenance) -> list[BudgetRow]:
 def _row(entry: PaidQuestion, times: int, whole: Fraction) -> BudgetRow:
     return BudgetRow(
         name=entry.name,
-        kind=GAUSSIAN if entry.epsilon is None else KINDS.get(entry.kind, entry.kind),
+        kind=_kind(entry),
         times=times,
         sensitivity=entry.sensitivity / entry.resolution,
         scale=float(entry.scale / entry.resolution),
@@ -53,6 +57,71 @@ def _row(entry: PaidQuestion, times: int, whole: Fraction) -> BudgetRow:
         each=entry.cost,
         share=float(times * entry.cost / whole),
     )
+
+
+def _kind(entry: PaidQuestion) -> str:
+    if entry.rho is not None and entry.kind == "measure":
+        return GAUSSIAN if entry.epsilon is None else LAPLACE
+    return KINDS.get(entry.kind, entry.kind)
+
+
+@dataclass(frozen=True)
+class DeltaFacts:
+    """What a delta adds to the guarantee.
+
+    rho           that the promise amounts to; measurements are paid from it
+    exceeded      bound on the probability that the odds change by more than a factor of exp(epsilon)
+    far_exceeded  the same for exp(2 epsilon)
+    two_units     epsilon of two units together, or of replacing one unit, at the same delta
+    two_releases  epsilon of two releases that have this promise each, at the same delta
+    """
+
+    rho: Fraction
+    exceeded: float
+    far_exceeded: float
+    two_units: Fraction
+    two_releases: Fraction
+
+
+def delta_facts(provenance: Provenance) -> DeltaFacts | None:
+    """What the delta of a release adds to its guarantee; None if it has none."""
+    promise = Promise(provenance.epsilon, provenance.delta)
+    if promise.rho is None:
+        return None
+    return DeltaFacts(
+        rho=promise.rho,
+        exceeded=tail(promise.epsilon, promise.rho),
+        far_exceeded=tail(2 * promise.epsilon, promise.rho),
+        two_units=epsilon_of_several(promise, 2),
+        two_releases=epsilon_of(2 * promise.rho, promise.delta),
+    )
+
+
+def tail(epsilon: Fraction, rho: Fraction) -> float:
+    """A bound on the probability, over the noise, that a likelihood ratio exceeds exp(epsilon) under rho-zCDP.
+
+    By Markov's inequality for the moments that rho-zCDP bounds, it is exp(-(epsilon - rho)^2 / (4 rho)) if epsilon is
+    at least rho. This is more than the delta to which rho and epsilon convert, because delta weighs each outcome by how
+    far it exceeds epsilon. Even for Gaussian noise, where the probability is known, it can be several times delta.
+
+    >>> f"{tail(Fraction(1), Fraction('0.0172053180382643')):.2g}"  # rho of epsilon = 1, delta = 1e-8
+    '8e-07'
+    """
+    excess = max(Fraction(0), epsilon - rho)
+    return min(1.0, math.exp(-float(excess**2 / (4 * rho))) + OVERFLOW)
+
+
+def epsilon_of_several(promise: Promise, units: int) -> Fraction:
+    """The epsilon with which several units together are protected, at the same delta if there is one.
+
+    Several units have `units` times the epsilon or, with a delta, `units`^2 times the rho (Bun and Steinke, 2016,
+    proposition 1.9). A publication that could have been exchanged for a pure one (`Curator.exchange`) needs the larger.
+
+    >>> round(float(epsilon_of_several(Promise.of(1, 1e-8), 2)), 3), epsilon_of_several(Promise.of(1), 2)
+    (2.08, Fraction(2, 1))
+    """
+    pure = units * promise.epsilon
+    return pure if promise.rho is None else max(pure, epsilon_of(units**2 * promise.rho, promise.delta))
 
 
 def overflow(provenance: Provenance) -> tuple[str, str] | None:
@@ -66,12 +135,22 @@ def beliefs(epsilon: float) -> list[tuple[str, str, str]]:
     return [(percent(prior), *posterior_in_words(prior, epsilon)) for prior in PRIORS]
 
 
-def groups(epsilon: Fraction) -> list[tuple[str, str, str]]:
-    """For several trips together: how many, their epsilon, and the highest belief in them that was 50 % before."""
-    return [
-        (f"{trips} trips", decimal(trips * epsilon), posterior_in_words(0.5, float(trips * epsilon))[1])
-        for trips in SEVERAL
-    ]
+def groups(provenance: Provenance) -> list[tuple[str | Markup, ...]]:
+    """For several trips together: how many, their epsilon, and the highest belief in them that was 50 % before.
+
+    With a delta, also the probability with which that belief can be exceeded.
+    """
+    promise = Promise(provenance.epsilon, provenance.delta)
+    rows: list[tuple[str | Markup, ...]] = []
+    for trips in SEVERAL:
+        epsilon = epsilon_of_several(promise, trips)
+        sure = posterior_in_words(0.5, float(epsilon))[1]
+        if promise.rho is None:
+            rows.append((f"{trips} trips", decimal(epsilon), sure))
+        else:
+            exceeded = one_in(tail(epsilon, trips**2 * promise.rho))
+            rows.append((f"{trips} trips", rounded_up(epsilon), sure, exceeded))
+    return rows
 
 
 def posterior(prior: float, epsilon: float) -> tuple[float, float]:

@@ -116,6 +116,10 @@ def _check_currency(entry: PaidQuestion, concentrated: bool) -> None:
     """Check that a question was paid in the currency of its release, and that its rho covers its epsilon."""
     if (entry.rho is not None) != concentrated or (entry.epsilon is None and not concentrated):
         raise InputError(f"The question {entry.name!r:.60} is not paid in {'rho' if concentrated else 'epsilon'}.")
+    if entry.epsilon is None and entry.kind != "measure":
+        raise InputError(
+            f"The question {entry.name!r:.60} has no epsilon; only measured numbers can have Gaussian noise."
+        )
     if entry.epsilon is not None and entry.rho is not None:
         least = entry.epsilon**2 / (8 if entry.kind == "select" else 2)
         if entry.rho < least:

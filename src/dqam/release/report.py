@@ -29,11 +29,13 @@ from dqam.release.formatting import (
     trips,
 )
 from dqam.release.picture import draw_picture
-from dqam.release.promise import LARGE_EPSILON, beliefs, budget, factor, groups, overflow
+from dqam.release.promise import LARGE_EPSILON, beliefs, budget, delta_facts, factor, groups, overflow
 from dqam.release.provenance import Provenance
 from dqam.release.published_map import CONFIDENCE, PublishedMap
+from dqam.values.guarantee import Promise, spell_delta
 
 TRIED = 4_000  # rectangles of each band of sizes
+RHO = "\N{GREEK SMALL LETTER RHO}"
 LONGEST_BAR = 2.0  # in errors relative to the answer
 
 
@@ -88,8 +90,11 @@ def report(release: PublishedMap) -> str:
         picture=draw_picture(release),
         note=release.note,
         beliefs=beliefs(epsilon),
-        groups=groups(provenance.epsilon),
+        groups=groups(provenance),
         factor=factor(epsilon),
+        twice=factor(2 * epsilon),
+        delta=delta_facts(provenance),
+        delta_note=release.delta_note,
         is_large=epsilon >= LARGE_EPSILON,
         overflow=overflow(provenance),
         rows=budget(provenance),
@@ -215,12 +220,13 @@ def _bibtex(provenance: Provenance) -> str:
 
 
 def _details(provenance: Provenance, grid: Grid) -> list[tuple[str, Any]]:
-    unit = provenance.unit
+    unit, promise = provenance.unit, Promise(provenance.epsilon, provenance.delta)
     return [
         ("Id", provenance.id),
         ("Created", provenance.created),
         ("Private", "yes" if provenance.private else "NO: noise from a seed"),
         ("ε", provenance.epsilon),
+        *([("δ", spell_delta(provenance.delta)), (RHO, float(promise.rho))] if promise.rho else []),
         ("Unit of privacy", "trip" if unit.name == "trip" else f"person, with at most {unit.max_trips:,} trips"),
         ("Neighbours", provenance.neighbours.value),
         ("Mechanism", provenance.mechanism),

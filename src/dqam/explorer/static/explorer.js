@@ -652,7 +652,7 @@ function showRelease() {
   const seen = compared().map((n) => state.releases[n]);
   document.title = `${release.title} · dqam explorer`;
   $("release-title").textContent = release.title;
-  $("promise").textContent = release.promise.replace(" = ", "\u00a0=\u00a0");
+  $("promise").textContent = release.promise.replaceAll(" = ", "\u00a0=\u00a0");
   $("promise").className = release.private ? "promise" : "promise broken";
   const { value, low, high } = release.trips;
   $("all-trips").textContent = `${whole(value)} ${release.unit.name === "trip" ? "trips in total" : `trips in total, from at most ${release.unit.max_trips} trips per person`}${low === null ? "" : ` (${whole(low)} to ${whole(high)})`}.`;
@@ -708,7 +708,7 @@ function chooseReleases(show, against) {
 }
 
 function explain(release) {
-  const { unit, epsilon, grid } = release;
+  const { unit, epsilon, delta, grid } = release;
   const times = Math.exp(epsilon);
   const factor = times < 1e6 ? times.toPrecision(3).replace(/\.?0+$/, "") : times.toExponential(1);
   const whose = unit.name === "trip" ? "any one trip" : "any one person";
@@ -722,8 +722,11 @@ function explain(release) {
     ...(release.gap ? [["Trips split", `at GPS gaps longer than ${release.gap}`]] : []),
     ["Publication id", release.id],
   ];
+  const limit = delta === null
+    ? `every possible map is at most ${factor} times as likely with that ${unit.name} as without, and vice versa (${factor} is e to the power of epsilon = ${epsilon})`
+    : `any consequence that the map could have is at most ${factor} times as likely with that ${unit.name} as without, plus a probability of at most ${delta}, and vice versa (${factor} is e to the power of epsilon = ${epsilon}; ${delta} is delta)`;
   const promise = release.private
-    ? `Noise was added before publication to hide whether ${whose} was in the data: every possible map is at most ${factor} times as likely with that ${unit.name} as without, and vice versa (${factor} is e to the power of epsilon = ${epsilon}).${kept} This holds whatever else someone knows, and however many questions they ask here.`
+    ? `Noise was added before publication to hide whether ${whose} was in the data: ${limit}.${kept} This holds whatever else someone knows, and however many questions they ask here.`
     : "This release is NOT PRIVATE. Its noise came from a seed, and anyone who knows the seed can remove it.";
   $("about-words").replaceChildren(
     make("p", {}, "This map estimates how many distinct trips passed through any rectangle. A trip that passes twice counts once, so parts do not add up to the whole."),
