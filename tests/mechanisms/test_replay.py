@@ -4,13 +4,11 @@ The answers that a mechanism got on one data set are given to it again on other 
 to the last bit. With the curator's proofs this is what makes a mechanism private.
 """
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from dqam.audit.cases import WHOLE_MECHANISMS
-from dqam.audit.neighbours import AskedQuestion, ScriptedCurator, _comparable
+from dqam.audit.neighbours import ScriptedCurator
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.trips import Trips
