@@ -56,8 +56,8 @@ LEDGER = click.option(
 )
 @click.option(
     "--delta",
-    help="Probability with which the guarantee of epsilon may fail, such as 1e-8; much smaller than 1 in the number of "
-    "trips. The errors for small areas are often a third smaller with it; see --plan. Default: it never may fail.",
+    help="Weaken the guarantee by this tiny probability, such as 1e-8, for smaller errors in small areas (often by a "
+    "third). It must be far below 1 in the number of trips. Default: no delta.",
 )
 @click.option("--output", "-o", type=PATH, help="Release to write: a NetCDF file (.nc).")
 @click.option(
@@ -198,7 +198,7 @@ def publish(
     counted = release.provenance.counted and f" ({release.provenance.counted})"
     answers.print(f"{release.trips} trips{counted} on {grid}", markup=False, soft_wrap=True)
     if plan.delta and not release.provenance.delta:
-        answers.print("With so little data, noise without a delta is better, so no delta was used.", soft_wrap=True)
+        answers.print("For this amount of data, a delta is of no use, so none was used.", soft_wrap=True)
     for note in (release.note, release.delta_note):
         if note:
             answers.print(note, soft_wrap=True)
