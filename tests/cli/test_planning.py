@@ -102,7 +102,7 @@ def test_a_plan_with_a_delta_in_words(trips: Path) -> None:
 
 def test_a_delta_that_would_not_be_used_changes_only_what_the_plan_says_of_it(trips: Path) -> None:
     rows, pure = (lines(planned(trips, "--expect", "2000", *more)) for more in (("--delta", "1e-8"), ()))
-    note = "With so few trips, noise without a delta is better, so no delta would be used: epsilon = 1."
+    note = "With this number of trips, noise without a delta is better, so no delta would be used: epsilon = 1."
     assert note in rows
     assert [row for row in rows if row != note][1:] == pure[1:]
     other = " ".join(lines(planned(trips, "--mechanism", "uniform", "--expect", "500", "--delta", "1e-8")))

@@ -234,7 +234,7 @@ REVEALING_PAIRS = {  # few, because rare events take many runs
     for name in ("no trips + one cell", "no trips + longest walk", "few trips + to and fro")
 }
 _L2_SHADOWS = ShadowSums(LATTICE, L2_CAP, L2_WEIGHT, 2)
-_WITH_DELTA: dict[str, AuditCase] = {  # questions that are asked only, or otherwise, if there is a delta
+_WITH_DELTA: dict[str, AuditCase] = {  # questions that are asked only, or differently, under a delta
     "distinct": AuditCase(
         "rectangle selected by its error, and one counted",
         _asks(_select_and_count, batched=True),

@@ -35,7 +35,7 @@ RECTANGLES = np.array([[0, 0, 8, 8], [2, 2, 3, 3], [4, 0, 8, 8], [1, 1, 7, 4], [
 LATTICE = Lattice.even(GRID, 4)
 CAP = 6
 L2_CAP, L2_WEIGHT = 8, 4  # a single cell and the longest walk both exceed this cap, a sum of squares
-TIMES = 16  # selections and Laplace noise under a delta are asked so often: a single one does not reach what it costs
+TIMES = 16  # how often a selection or a Laplace answer is asked under a delta: one reveals less than its rho pays for
 FINE = Grid(GRID.bounds, 256, 256)  # the more levels a quadtree has, the more it reveals
 
 
@@ -76,7 +76,7 @@ def _needs_delta(answers: Draws) -> Callable[[Promise], DrawnAtOnce]:
 
     def make(claim: Promise) -> DrawnAtOnce:
         if not claim.delta:
-            raise InputError("This mechanism makes a claim with a delta; give a delta above 0.")
+            raise InputError("This mechanism needs a claim with a delta; give a delta above 0.")
         return DrawnAtOnce(answers, claim)
 
     return make

@@ -56,8 +56,8 @@ LEDGER = click.option(
 )
 @click.option(
     "--delta",
-    help="Weaken the guarantee by this tiny probability, such as 1e-8, for smaller errors in small areas (often by a "
-    "third). It must be far below 1 in the number of trips. Default: no delta.",
+    help="Tiny probability, such as 1e-8, by which the guarantee is weakened. Errors in small areas are then often a "
+    "third smaller. It must be far below 1 divided by the number of trips. Default: no delta.",
 )
 @click.option("--output", "-o", type=PATH, help="Release to write: a NetCDF file (.nc).")
 @click.option(
@@ -104,8 +104,8 @@ LEDGER = click.option(
 @click.option(
     "--sure",
     is_flag=True,
-    help="Publish even if something looks like a mistake: an epsilon above 10, a delta above 1e-6 or 1 in 100 times "
-    "the expected trips, bounds in the wrong order, no trip ids, trips that were published under another name, or "
+    help="Publish even if something looks like a mistake: an epsilon above 10, a delta above 1e-6 or above 1 / (100 x "
+    "the expected trips), bounds in the wrong order, no trip ids, trips that were published under another name, or "
     "hardly anything on the map.",
 )
 @json_option
@@ -198,7 +198,7 @@ def publish(
     counted = release.provenance.counted and f" ({release.provenance.counted})"
     answers.print(f"{release.trips} trips{counted} on {grid}", markup=False, soft_wrap=True)
     if plan.delta and not release.provenance.delta:
-        answers.print("For this amount of data, a delta is of no use, so none was used.", soft_wrap=True)
+        answers.print("A delta would not have helped here, so none was used: the release is pure.", soft_wrap=True)
     for note in (release.note, release.delta_note):
         if note:
             answers.print(note, soft_wrap=True)
@@ -376,8 +376,8 @@ def total(book: Ledger, name: str, epsilon: str, sure: bool) -> None:
 )
 @click.option(
     "--delta",
-    help="Small probability with which EPSILON may fail, such as 1e-8; it cannot be changed later. Default: none, for "
-    "pure differential privacy.",
+    help="Delta of the budget, such as 1e-8: a tiny probability by which the guarantee is weakened. It cannot be "
+    "changed later. Default: none, for a pure budget.",
 )
 @click.pass_obj
 def register(book: Ledger, name: str, epsilon: str, unit: str, delta: str | None) -> None:

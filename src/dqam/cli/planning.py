@@ -1,6 +1,6 @@
 """What `dqam publish --plan` prints: the division of the budget and the expected errors, by size of the rectangle.
 
-If a delta would help and there is none, or there is one that does harm, a line at the end says so.
+A line at the end says so if there is no delta and one would help, or if there is one and it does harm.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dqam.publishing.plan import Plan, usual_delta
 from dqam.release.formatting import error_in_words, sides_in_cells, sides_on_ground
 from dqam.values.guarantee import spell, spell_delta
 
-WORTH_IT = 1.2  # times that errors must be smaller for advice
+WORTH_IT = 1.2  # advice is given if an error would be smaller by at least this factor
 
 
 def show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool, whole: bool = True) -> None:
@@ -79,7 +79,7 @@ def _use_of_delta(plan: Plan, made: Forecast) -> str:
     """Which of the two kinds of noise would be drawn."""
     if made.concentrated:
         return f"Noise would be Gaussian, with a budget of rho = {float(made.budget):.4g}."
-    why = "With so few trips" if is_measured(plan) else "With this mechanism"
+    why = "With this number of trips" if is_measured(plan) else "With this mechanism"
     return f"{why}, noise without a delta is better, so no delta would be used: epsilon = {spell(plan.epsilon)}."
 
 

@@ -197,8 +197,9 @@ def audit(
       dqam audit neighbours --pairs 5000          exact comparison of neighbouring files
 
     With a delta, the bound is on the smallest epsilon for which the mechanism is (epsilon, delta)-private. An audit
-    counts events, so delta must be large enough that they happen: 1e-3 is, 1e-8 is not. Without a name that ends in
-    -delta, a question or mechanism may be audited with --delta too. Groups use it only for the cases that need it.
+    counts events, so delta must be large enough that they happen: 1e-3 is, 1e-8 is not. Questions and
+    mechanisms whose names do not end in -delta can be audited with --delta too. With `all` and `questions`, --delta
+    applies only to the cases whose names end in -delta.
 
     With `all` and `questions`, the mechanisms that are broken on purpose must be caught; the exit code is 1 if one is
     not. Whole mechanisms are audited with rounds and trees forced, because they would otherwise spread the few trips of

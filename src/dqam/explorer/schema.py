@@ -72,7 +72,7 @@ class ReleaseInfo(BaseModel):
     private: bool = Field(description="Whether the release is private; if not, it is for tests and experiments only.")
     epsilon: float = Field(description="Privacy budget epsilon that was spent; smaller is more private.")
     delta: float | None = Field(
-        description="Probability that is allowed on top of epsilon; null for pure differential privacy, which has none."
+        description="Probability by which the guarantee of epsilon is weakened; null for pure differential privacy."
     )
     unit: UnitInfo
     mechanism: str = Field(description="Name of the mechanism that made it.")

@@ -86,9 +86,9 @@ def measure_size(
     signal is then below `least`, or after the first measurement by more than `margin` standard deviations, the size is
     not `enough`: all of the remaining budget is spent on it, and a mechanism should spread the trips evenly.
 
-    If the budget has a delta, it is exchanged for a pure one where that is better and allowed (`Curator.exchange`): at
-    once, or if `delta_helps` is given and says so for the signal in terms of the pure budget, trips * epsilon, which a
-    first, pure measurement tells.
+    A budget with a delta is exchanged for a pure one if that is better and allowed (`Curator.exchange`). Without
+    `delta_helps` this happens at once. Otherwise a first, pure measurement gives the signal of the pure budget,
+    trips * epsilon, and the budget is exchanged if `delta_helps` is False for it.
 
     With a wary curator, the publication ends with an `EmptyMapError` if the number of trips cannot be distinguished
     from 0: after the first measurement if it is below 1.25 standard deviations of its noise, after another one if it is

@@ -18,7 +18,7 @@ exponential mechanism with scale b chooses index i with a probability proportion
 neighbours, ln P'(i) - ln P(i) = (score'_i - score_i) / b - c with a c that is the same for all i; so these logarithms
 lie in an interval of length 2 S / b = 2 p. Such a bounded range of e makes a selection e^2 / 8-zCDP (Cesar and Rogers,
 2021, by Hoeffding's lemma), here p^2 / 2 = rho; it is also e-private. Permute and flip has no such bound: if of two
-equal scores one falls by S and the other rises by S, the logarithms are further than e apart.
+equal scores one falls by S and the other rises by S, the logarithms are more than e apart.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Curator:
 
     @property
     def concentrated(self) -> bool:
-        """Whether the budget is one of rho."""
+        """Whether the budget is an amount of rho."""
         return self._concentrated
 
     def close(self) -> None:

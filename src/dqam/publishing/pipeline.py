@@ -72,8 +72,9 @@ def publish(
     grid       where the map is: a `Grid`, or west, south, east and north in degrees. It is public: never take it from
                the trips
     epsilon    privacy budget of this publication; smaller is more private: 1, "0.1", Fraction(1, 3)
-    delta      tiny probability, such as 1e-8, by which the guarantee of epsilon is weakened; the errors for small areas
-               are then often a third smaller. By default there is none
+    delta      tiny probability, such as 1e-8, by which the guarantee is weakened: any event is at most exp(epsilon)
+               times as likely as without the unit, plus delta. Errors in small areas are then often a third smaller. By
+               default there is none
 
     What is published:
     mechanism  a name of `dqam.mechanisms.MECHANISMS` or a mechanism such as `Flux(side=24)`; "flux" also gives

@@ -114,7 +114,7 @@ class Plan:
 
     def check(self, source: Source, sure: bool = False, expect: int | None = None) -> None:
         """Raise an `InputError` if columns are missing or, unless the custodian is `sure`, if something looks like a
-        mistake; `expect` is about how many trips there are. Looks at no row."""
+        mistake; `expect` is the approximate number of trips. Looks at no row."""
         if self.unit.name == "person" and not source.has_persons:
             raise unknown_person()
         if self.gap is not None and math.isfinite(self.gap.seconds) and not source.has_times:
@@ -134,8 +134,8 @@ class Plan:
             )
         if expect is not None and self.delta * 100 * expect > 1:
             raise InputError(
-                f"A delta of {spell_delta(self.delta)} is large for {expect:,} trips: it allows the guarantee to fail "
-                f"for one of them with a probability of {float(self.delta * expect):.2g}. Give at most "
+                f"A delta of {spell_delta(self.delta)} is large for {expect:,} trips: it would allow "
+                f"{float(self.delta * expect):.2g} of them, on average, to be published unprotected. Give at most "
                 f"{spell_delta(Fraction(1, 100 * expect))}, or publish anyway with sure=True."
             )
         if source.person_is_trip:
@@ -227,7 +227,7 @@ def remark_on_delta(delta: Fraction) -> str:
 
 
 def usual_delta(trips: int) -> Fraction:
-    """The delta to suggest for so many trips: 1e-8, or a smaller power of ten of at most 1 in 100 times the trips.
+    """The delta to suggest for so many trips: the largest power of ten that is at most 1e-8 and 1 / (100 trips).
 
     >>> usual_delta(1_000_000) == Fraction(1, 10**8), usual_delta(1_000_001) == Fraction(1, 10**9)
     (True, True)

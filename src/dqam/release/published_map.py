@@ -115,11 +115,11 @@ class PublishedMap:
 
     @property
     def delta_note(self) -> str:
-        """A warning if delta is not far below 1 in the number of trips; empty otherwise."""
+        """A warning if delta is above 1 / (100 trips); empty otherwise."""
         delta, trips = self.provenance.delta, self.trips.value
         if float(delta) * 100 * trips <= 1:
             return ""
         return (
-            f"Delta = {spell_delta(delta)} is large for about {trips:,.0f} trips: it should be well below 1 in 100 "
-            "times their number."
+            f"Delta = {spell_delta(delta)} is large for about {trips:,.0f} trips: it should be at most 1 divided "
+            "by 100 times their number."
         )

@@ -1,4 +1,4 @@
-"""Conversion between the two ways to state a promise with a delta: (epsilon, delta), and rho of concentrated privacy.
+"""Conversion between the two ways to state a promise with a delta: (epsilon, delta), and the rho of zCDP.
 
 A mechanism is rho-zCDP (zero-concentrated differential privacy; Bun and Steinke, 2016) if for neighbouring data sets
 and every order alpha > 1 the Renyi divergence of its outputs is at most alpha * rho. Rhos of questions add up, whatever
@@ -11,7 +11,7 @@ Solved for rho or for epsilon, this holds with any alpha > 1, so a search for th
 privacy. Both solutions are computed with 50 decimal digits and rounded to the safe side, to a fraction that is the same
 on every machine. OpenDP converts by the same formula.
 
-The formula is applied to delta (1 - 10^-9). What is left of delta covers noise that does not fit in 64 bits, whose
+The formula is applied to delta (1 - 10^-9). The rest of delta covers noise that does not fit in 64 bits, whose
 probability is below 10^-40 for a whole publication.
 
 Pure differential privacy converts too: an epsilon-private answer is (epsilon^2 / 2)-zCDP (Bun and Steinke, proposition

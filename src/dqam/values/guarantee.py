@@ -68,8 +68,9 @@ class Unit:
 class Promise:
     """Epsilon, and a delta that is 0 for pure differential privacy.
 
-    Without a delta, no output is more than exp(epsilon) times as likely with a unit as without it. With a delta, this
-    may fail with probability delta, and budgets are accounted in rho (see `dqam.values.conversion`).
+    Without a delta, no output is more than exp(epsilon) times as likely with a unit as without it. With a delta,
+    the probability of any set of outputs is at most exp(epsilon) times that without the unit, plus delta, and vice
+    versa; budgets are then accounted for in rho (see `dqam.values.conversion`).
 
     >>> Promise.of(1), Promise.of(1, 1e-8).rho == rho_of(Fraction(1), Fraction(1, 10**8))
     (Promise(epsilon=Fraction(1, 1), delta=Fraction(0, 1)), True)
@@ -102,7 +103,7 @@ class PaidQuestion:
     kind         "measure", "select" or "partition"
     name         the question in words
     sensitivity  the most that one unit (a trip, or a person) can change the answer
-    epsilon      the answer is epsilon-private; None for an answer with Gaussian noise, which is not for any epsilon
+    epsilon      the answer is epsilon-private; None for Gaussian noise, which is epsilon-private for no epsilon
     scale        of the noise; the largest one if several were used
     resolution   the number of units of `sensitivity` and `scale` in 1: both are fixed-point numbers
     delta        a bound on the probability that this does not hold, such as "10^-47"; empty if it always holds

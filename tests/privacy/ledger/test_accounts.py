@@ -231,7 +231,7 @@ def test_refusals_with_a_delta(ledger: Ledger) -> None:
     ledger.register("buses", 3, "trip")
     spend(ledger, "taxis", 1, delta="1e-8")
     for delta in (1e-8, "1/300000000"):
-        with pytest.raises(InputError, match="buses has a budget without a delta, .* cannot be added; leave that out"):
+        with pytest.raises(InputError, match="buses has a pure budget, .* cannot be added; leave out delta"):
             spend(ledger, "buses", 1, delta=delta)
     with pytest.raises(InputError) as refused:
         spend(ledger, "taxis", 1, delta=1e-7)

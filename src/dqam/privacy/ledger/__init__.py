@@ -6,7 +6,7 @@ What is charged when:
    the trips.
 2. `Ledger.spend` charges the whole budget of a publication, or refuses. The charge is one transaction, and it is on
    disk before the method returns. Noise may be drawn only after that.
-3. `Ledger.exchange` records, while a publication with a delta runs, that it goes on without one.
+3. `Ledger.exchange` records that a running publication exchanged its budget with a delta for a pure one.
 4. `Ledger.delivered` records that the release was handed over: saved, or returned. The charge stays as it is.
 5. `Ledger.settle` records that a publication ended early, without a release. What it had not used is given back.
 
@@ -15,7 +15,7 @@ total, on record.
 
 A data set has one of two kinds of budgets, chosen when it is registered or first published. A pure budget is an
 epsilon: the epsilons of all publications add up to at most the total. A budget with a delta is an epsilon at that
-delta, which never changes. It is accounted in rho: the rhos of publications with this delta add up, and pure
+delta, which never changes. It is accounted for in rho: the rhos of publications with this delta add up, and pure
 publications are accepted too (`dqam.privacy.ledger.accounts` has the rules). All amounts are exact fractions.
 
 A data set is identified by its name, where names that look alike are the same, and by sketches of its trips, so that

@@ -1,8 +1,8 @@
 """Accounts of data sets, as plain values: totals, publications, what is left, and whether a request is covered.
 
-A data set without a delta is accounted in epsilon: the epsilons of its publications add up to at most its total.
+A pure budget is accounted for in epsilon: the epsilons of its publications add up to at most its total.
 
-A data set with a delta is accounted in rho (`dqam.values.conversion`). Let alpha be the order that gives
+A budget with a delta is accounted for in rho (`dqam.values.conversion`). Let alpha be the order that gives
 rho_of(total, delta). A publication with a rho has a Renyi divergence of at most alpha rho at this order; a pure one has
 at most alpha epsilon^2 / 2, and at most epsilon, so it counts as a rho of min(epsilon^2 / 2, epsilon / alpha). The
 total covers all publications if
@@ -48,7 +48,7 @@ class Publication:
     delivered  the time when the release was handed over, if it was
     settled    the final cost, if the publication ended early: a rho if the publication has one, otherwise an epsilon
     rho        what was charged, if it is accounted in rho; None for a pure publication
-    exchanged  the rho that was charged first, if the publication went on as a pure one
+    exchanged  the rho that was charged first, if the budget was exchanged for a pure one
     """
 
     id: str
@@ -103,7 +103,7 @@ class Account:
 
     @property
     def left(self) -> Fraction:
-        """An epsilon that one more publication of the data set's kind can have: with its delta, or pure if it has none.
+        """The epsilon that one more publication of the same kind can have: with the delta, or pure if there is none.
 
         With a delta, it is rounded down to 6 digits.
         """
@@ -254,8 +254,8 @@ def check_request(
         )
     if delta and not account.delta:
         raise InputError(
-            f"{shown} has a budget without a delta, to which a publication with delta={_argument(delta)} cannot be "
-            "added; leave that out."
+            f"{shown} has a pure budget, to which a publication with delta={_argument(delta)} cannot be added; leave "
+            "out delta."
         )
     if delta and delta != account.delta:
         raise InputError(

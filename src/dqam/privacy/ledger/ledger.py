@@ -60,7 +60,7 @@ class Ledger:
         return ledger
 
     def register(self, name: str, total: Number, unit_name: str, delta: Number | None = None) -> None:
-        """Open an account for a data set that has none. Its delta is fixed from then on; without one it is pure."""
+        """Open an account for a data set that has none. Its delta is then fixed; without one, its budget is pure."""
         name, promise = canonical_name(name), exact_promise(total, delta)
         if unit_name not in ("trip", "person"):
             raise InputError(f"The unit must be 'trip' or 'person'; got {unit_name!r}.")
@@ -152,7 +152,7 @@ class Ledger:
             rows.add_publication(connection, charge, unit, mechanism, grid)
             if sketch is not None:
                 save_sketch(connection, name, sketch)
-        return replace(charge, left=after.left)  # with a delta, this takes a moment, in which others need not wait
+        return replace(charge, left=after.left)  # with a delta this takes a moment, so it is done after the transaction
 
     def delivered(self, id: str) -> None:
         """Record that the release was handed over; the time of the first call counts."""
@@ -190,7 +190,7 @@ class Ledger:
             rows.mark_settled(connection, id, rounded_up(spent, publication.charge))
 
     def exchange(self, id: str) -> bool:
-        """Record that a publication that was charged a rho goes on as a pure one with its epsilon, if that is covered.
+        """Record that a publication exchanges its rho for a pure budget of its epsilon, if that is covered.
 
         The answers of the publication, those before this call included, must then together be epsilon-private for the
         epsilon of the publication. It stays charged in rho, and False is returned, if the exchange would leave less rho

@@ -63,7 +63,7 @@ PUBLICATIONS = Table(
     Column("release", Text),  # when the release was handed over
     Column("settled", Text),  # the final cost, if the publication ended early: a rho if it has one, else an epsilon
     Column("rho", Text),  # what was charged; none if the publication is pure
-    Column("exchanged", Text),  # the rho that was charged first, if the publication went on as a pure one
+    Column("exchanged", Text),  # the rho that was charged first, if the budget was exchanged for a pure one
 )
 SKETCHES = Table(  # publications of the same trips under one name share a row
     "dqam_sketches",
