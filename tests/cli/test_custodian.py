@@ -17,7 +17,7 @@ import dqam
 from dqam import cities
 from dqam.cli.custodian import _saved
 from dqam.privacy.ledger import Ledger
-from dqam.values.conversion import epsilon_of
+from dqam.values.conversion import epsilon_of, rho_of
 from tests.cli.cases import CITY, MIDDLE, publish
 from tests.commands import run
 from tests.ledgers import account, spend
@@ -156,7 +156,7 @@ def any_ledger(request: pytest.FixtureRequest, ledger: Path) -> str:
     return str(ledger) if request.param == "sqlite" else request.getfixturevalue("postgresql_url")
 
 
-def forked(trips: Path, output: Path, ledger: str, dataset: str, dies_in: str = "") -> int:
+def forked(trips: Path, output: Path, ledger: str, dataset: str, dies_in: str = "", delta: str = "") -> int:
     """A separate process that publishes, with all modules loaded. It may be killed at the start of a function."""
     child = os.fork()
     if not child:
@@ -164,7 +164,8 @@ def forked(trips: Path, output: Path, ledger: str, dataset: str, dies_in: str = 
         try:
             if dies_in:
                 patch(dies_in, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)).start()
-            code = publish(trips, output, ledger, "--dataset", dataset, "--total", "100").returncode
+            how = ("--delta", delta) if delta else ("--total", "100")
+            code = publish(trips, output, ledger, "--dataset", dataset, *how).returncode
         finally:
             os._exit(code)
     return child
@@ -373,3 +374,84 @@ def test_what_ended_early_is_shown(tmp_path: Path) -> None:
     (taxis,) = json.loads(run("ledger", "--ledger", where, "--json").stdout)["datasets"]
     assert [(one["epsilon"], one["settled"]) for one in taxis["publications"]] == [(1, 0.05), (1, None)]
     assert (taxis["spent"], taxis["left"]) == (1.05, 0.95)
+
+
+def test_a_delta_is_published_charged_and_said(trips: Path, tmp_path: Path, ledger: Path) -> None:
+    how = ("--delta", "1e-8", "--mechanism", "laplace", "--total", "3", "--dataset", "taxis")
+    done = publish(trips, tmp_path / "part.nc", ledger, *how)
+    assert done.returncode == 0, done.stderr
+    assert "epsilon = 1, delta = 1e-8." in done.stdout
+    assert "epsilons do not add up" in done.stdout
+    assert dqam.open(tmp_path / "part.nc").provenance.delta == Fraction(1, 10**8)
+    whole = publish(trips, tmp_path / "whole.nc", ledger, "--delta", "1e-8", "--dataset", "buses", "--sure", "--json")
+    assert whole.returncode == 0, whole.stderr
+    assert json.loads(whole.stdout)["delta"] is None  # there are few trips, so that none is used
+    pure = dqam.open(tmp_path / "whole.nc").provenance
+    assert (pure.epsilon, pure.delta) == (1, 0)
+    taxis, buses = account(Ledger.open(ledger), "taxis"), account(Ledger.open(ledger), "buses")
+    assert [one.rho is None for one in (*taxis.publications, *buses.publications)] == [False, True]
+    assert (buses.publications[0].exchanged, buses.left) == (rho_of(Fraction(1), Fraction(1, 10**8)), 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--delta", "2e-6"), "A delta of 2e-6 is large"),
+        (("--delta", "1e-7", "--expect", "1000000"), "is large for 1,000,000 trips"),
+        (("--delta", "abc"), "must be a small probability"),
+        (("--delta", "-1e-8"), "must be a small probability"),
+        (("--delta", "1e-8", "--dataset", "pure"), "has a pure budget"),
+        (("--delta", "1e-9", "--dataset", "mixed"), "delta=1e-8"),
+    ],
+)
+def test_a_delta_that_cannot_be_costs_nothing(
+    trips: Path, tmp_path: Path, ledger: Path, options: tuple[str, ...], says: str
+) -> None:
+    Ledger.open(ledger).register("pure", 1, "trip")
+    Ledger.open(ledger).register("mixed", 1, "trip", 1e-8)
+    done = publish(trips, tmp_path / "map.nc", ledger, *options)
+    assert done.returncode in (2, 3)
+    assert says in " ".join(done.stderr.split()).replace("--delta ", "delta=")
+    assert not (tmp_path / "map.nc").exists()
+    assert not any(each.publications for each in Ledger.open(ledger).history())
+
+
+def test_a_plan_says_what_publish_would_refuse_and_asks_the_ledger(trips: Path, tmp_path: Path, ledger: Path) -> None:
+    how = ["-k", "4", "--epsilon", "1", "--plan", "--expect", "2000", "--ledger", ledger]
+    warned = run("publish", trips, *CITY, *how, "--delta", "1e-5")
+    assert (warned.returncode, "--sure would be needed: A delta of 1e-5 is large" in warned.stderr) == (0, True)
+    free = json.loads(run("publish", trips, *CITY, *how, "--delta", "1e-8", "--json", "--dataset", "taxis").stdout)
+    assert not free["plans"][0]["concentrated"]
+    Ledger.open(ledger).register("taxis", 3, "trip", 1e-8)
+    part = json.loads(run("publish", trips, *CITY, *how, "--delta", "1e-8", "--json", "--dataset", "taxis").stdout)
+    assert part["plans"][0]["concentrated"]  # the budget cannot be exchanged
+
+
+def test_a_large_delta_is_registered_only_if_the_custodian_is_sure(tmp_path: Path) -> None:
+    large = ["ledger", "--ledger", tmp_path / "ledger.db", "register", "taxis", "3", "--delta", "1e-3"]
+    refused = run(*large)
+    assert (refused.returncode, "confirm it with --sure" in refused.stderr) == (2, True)
+    assert run(*large, "--sure").returncode == 0
+
+
+def test_what_is_left_without_a_delta_is_said(trips: Path, tmp_path: Path, ledger: Path) -> None:
+    Ledger.open(ledger).register("taxis", 2, "trip", 1e-8)
+    spend(Ledger.open(ledger), "taxis", 1)
+    refused = publish(trips, tmp_path / "map.nc", ledger, "--dataset", "taxis", "--delta", "1e-8")
+    assert refused.returncode == 3
+    assert "publish without a delta, for which enough is left" in " ".join(refused.stderr.split())
+    assert publish(trips, tmp_path / "map.nc", ledger, "--dataset", "taxis").returncode == 0
+
+
+@pytest.mark.parametrize("place", ["dqam.privacy.budget.Budget.exchange", "dqam.release.file.write_whole"])
+def test_a_kill_after_an_exchange_leaves_the_pure_epsilon_spent(
+    trips: Path, tmp_path: Path, any_ledger: str, place: str
+) -> None:
+    name = f"exchanges {os.getpid()} {place}"
+    child = forked(trips, tmp_path / "never.nc", any_ledger, name, place, delta="1e-8")
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    (account,) = Ledger.open(any_ledger).history(name)
+    (publication,) = account.publications
+    assert (publication.rho, publication.epsilon, publication.delivered) == (None, 1, None)
+    assert (account.spent, account.left) == (1, 0)
+    assert not (tmp_path / "never.nc").exists()

@@ -204,3 +204,22 @@ def test_mechanisms_that_cannot_be_published_have_no_plan(mechanism: Any, match:
 def test_a_grid_that_is_too_large_for_a_mechanism_has_no_plan() -> None:
     with pytest.raises(InputError, match="dawa supports at most"):
         Plan.of(Grid(cities.BOUNDS, 2_049, 2_048), 1, "dawa")
+
+
+@pytest.mark.parametrize(
+    ("delta", "expect", "match"),
+    [
+        ("1.01e-6", None, "A delta of 1.01e-6 is large"),
+        ("1e-8", 1_000_001, "is large for 1,000,001 trips"),
+        ("1e-6", 10_001, "Give at most 9.999e-7"),
+    ],
+)
+def test_a_delta_must_be_far_below_one_in_the_trips(delta: str, expect: int | None, match: str) -> None:
+    plan, source = Plan.of(GRID, 1, delta=delta), dqam.read(TRIPS)
+    with pytest.raises(InputError, match=match):
+        plan.check(source, expect=expect)
+    plan.check(source, sure=True, expect=expect)
+    with pytest.raises(InputError, match=match):
+        dqam.publish(TRIPS, GRID, 1, delta=delta, expect=expect, dataset="taxis")
+    Plan.of(GRID, 1, delta="1e-6").check(source, expect=10_000)
+    Plan.of(GRID, 1).check(source, expect=10**9)

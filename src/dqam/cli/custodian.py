@@ -27,7 +27,7 @@ from dqam.cli.terminal import (
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
 from dqam.runtime.files import writable
-from dqam.values.guarantee import parse_epsilon, spell, spell_delta
+from dqam.values.guarantee import parse_delta, parse_epsilon, spell, spell_delta
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -77,7 +77,7 @@ LEDGER = click.option(
 )
 @click.option("--queries", type=PATH, help="File of rectangles that the map is tuned for: CSV or GeoJSON (public).")
 @click.option("--title", help="Title of the map (published).")
-@click.option("--dataset", help="Name of the data set, under which its epsilons add up. Default: the name of the file.")
+@click.option("--dataset", help="Name of the data set, to whose budget this is charged. Default: the name of the file.")
 @click.option("--total", help="Total epsilon that may ever be spent on the data set. Set it at the first publication.")
 @LEDGER
 @click.option(
@@ -162,7 +162,13 @@ def publish(
     if plan.epsilon > LARGE:
         words.print(remark(plan.epsilon), soft_wrap=True)
     if only_plan:
+        try:
+            plan.check(source, sure, expect)
+        except InputError as error:
+            words.print(f"To publish this, --sure would be needed: {error}", markup=False, soft_wrap=True)
         whole = total is None or parse_epsilon(total) <= plan.epsilon
+        if plan.delta and dataset is not None and (account := _known_account(ledger, dataset)):
+            whole = not account.publications and account.total <= plan.epsilon
         show_plan(plan, (expect,) if expect else MADE_UP, as_json, whole)
         return
     if output is None:
@@ -182,7 +188,7 @@ def publish(
 
     release, spent = carry_out(
         plan, source, name, book, total,
-        engine=engine, memory=limit, progress=progress_of, sure=sure, charged=charged,
+        engine=engine, memory=limit, progress=progress_of, sure=sure, expect=expect, charged=charged,
     )  # fmt: skip
     output = _saved(release, output, overwrite)
     book.delivered(spent.id)
@@ -203,8 +209,10 @@ def publish(
         if note:
             answers.print(note, soft_wrap=True)
     answers.print(f"  saved: {output}", markup=False, soft_wrap=True)
+    unlike = " (with a delta, epsilons do not add up: see `dqam ledger`)" if plan.delta and spent.left else ""
+    left = f"{spell(spent.left)} of {spell(spent.total)} left{unlike}"
     answers.print(
-        f" budget: {spell(spent.epsilon)} spent on {spent.data_set}, {spell(spent.left)} of {spell(spent.total)} left",
+        f" budget: {spell(spent.epsilon)} spent on {spent.data_set}, {left}",
         markup=False,
         soft_wrap=True,
     )
@@ -241,6 +249,16 @@ def _check_room(target: Path, size: int) -> None:
     """Raise an `InputError`, before anything is spent, if the disk is full."""
     if shutil.disk_usage(target.parent).free < size:
         raise InputError(f"The disk has no room for {target.name} (up to {size / 1e6:,.0f} MB); free some space first.")
+
+
+def _known_account(ledger: str | None, name: str) -> Account | None:
+    """The account of a data set, if there is a ledger that has it."""
+    from dqam.privacy.ledger import Ledger
+
+    try:
+        return Ledger.open(ledger, create=False).history(name)[0]
+    except InputError:
+        return None
 
 
 def _middle(grid: Grid) -> tuple[float, ...]:
@@ -379,14 +397,19 @@ def total(book: Ledger, name: str, epsilon: str, sure: bool) -> None:
     help="Delta of the budget, such as 1e-8: a tiny probability by which the guarantee is weakened. It cannot be "
     "changed later. Default: none, for a pure budget.",
 )
+@click.option("--sure", is_flag=True, help="Accept a delta above 1e-6.")
 @click.pass_obj
-def register(book: Ledger, name: str, epsilon: str, unit: str, delta: str | None) -> None:
+def register(book: Ledger, name: str, epsilon: str, unit: str, delta: str | None, sure: bool) -> None:
     """Register the data set NAME with a total of EPSILON before anything is published from it.
 
     \b
       dqam ledger register taxis 3 --unit person
       dqam ledger register taxis 3 --delta 1e-8
     """
+    from dqam.publishing.plan import check_delta
+
+    if not sure:
+        check_delta(parse_delta(delta))
     book.register(name, epsilon, unit, delta)
     (account,) = book.history(name)
     answers.print(f"{name}: total epsilon {epsilon} for one {unit}{_at_delta(account)}", markup=False)

@@ -51,6 +51,7 @@ def publish(
     epsilon: Number,
     *,
     delta: Number | None = None,
+    expect: int | None = None,
     mechanism: str | Mechanism = "flux",
     queries: ArrayLike | Snapped | None = None,
     gap: Gap | str | None = None,
@@ -75,6 +76,7 @@ def publish(
     delta      tiny probability, such as 1e-8, by which the guarantee is weakened: any event is at most exp(epsilon)
                times as likely as without the unit, plus delta. Errors in small areas are then often a third smaller. By
                default there is none
+    expect     about how many trips there are, to check that delta is small enough. It is public: do not count them
 
     What is published:
     mechanism  a name of `dqam.mechanisms.MECHANISMS` or a mechanism such as `Flux(side=24)`; "flux" also gives
@@ -123,7 +125,8 @@ def publish(
     try:
         release, spent = carry_out(
             plan, source, name, book, total,
-            engine=engine, memory=memory, progress=bar if progress else quiet, sure=sure, charged=charges.append,
+            engine=engine, memory=memory, progress=bar if progress else quiet, sure=sure, expect=expect,
+            charged=charges.append,
         )  # fmt: skip
         book.delivered(spent.id)
     finally:
@@ -147,11 +150,12 @@ def carry_out(
     memory: int = MEMORY,
     progress: Progress = quiet,
     sure: bool = False,
+    expect: int | None = None,
     charged: Callable[[Charge], None] = lambda spent: None,
 ) -> tuple[Release, Charge]:
     """The planned release, and what was charged for it; `charged` is called as soon as the charge is recorded."""
     source = source_of(trips, engine)
-    plan.check(source, sure)
+    plan.check(source, sure, expect)
     ledger.check(name, plan.epsilon, plan.unit, total, plan.delta)
     began = datetime.now(UTC)  # before any trip is read, so that the release does not reveal how long that takes
     bound, noise = ContributionBound.of(plan.unit, OpenDPNoise().generator()), OpenDPNoise()

@@ -128,10 +128,7 @@ class Plan:
             raise InputError(
                 f"{remark(self.epsilon)} Give a smaller one (1 is common), or publish anyway with sure=True."
             )
-        if self.delta > LARGE_DELTA:
-            raise InputError(
-                f"{remark_on_delta(self.delta)} Give a smaller one (1e-8 is common), or publish anyway with sure=True."
-            )
+        check_delta(self.delta)
         if expect is not None and self.delta * 100 * expect > 1:
             raise InputError(
                 f"A delta of {spell_delta(self.delta)} is large for {expect:,} trips: it would allow "
@@ -216,14 +213,20 @@ def remark(epsilon: Fraction) -> str:
     return f"Epsilon {spell(epsilon)} is large: {suspects} can become {shown} sure."
 
 
+def check_delta(delta: Fraction) -> None:
+    """Raise an `InputError` if a delta is so large that a custodian must be sure."""
+    if delta > LARGE_DELTA:
+        raise InputError(f"{remark_on_delta(delta)} Give a smaller one (1e-8 is common), or confirm it with sure=True.")
+
+
 def remark_on_delta(delta: Fraction) -> str:
     """What a large delta allows.
 
     >>> remark_on_delta(Fraction(1, 10**4))
-    'A delta of 1e-4 is large: it would allow one in 10,000 trips to be published unprotected.'
+    'A delta of 1e-4 is large: it would not rule out that one in 10,000 trips is published unprotected.'
     """
     one_in = f"one in {round(1 / delta):,} trips"
-    return f"A delta of {spell_delta(delta)} is large: it would allow {one_in} to be published unprotected."
+    return f"A delta of {spell_delta(delta)} is large: it would not rule out that {one_in} is published unprotected."
 
 
 def usual_delta(trips: int) -> Fraction:

@@ -276,6 +276,8 @@ def check_request(
             kind = f" at delta {spell_delta(delta)}" if delta else " without a delta"
             if left and not delta:
                 way_out = f"publish with delta={_argument(account.delta)}, {way_out}"
+            elif delta and account.with_charge(Promise(epsilon)).is_covered:
+                way_out = f"publish without a delta, for which enough is left, {way_out}"
         where = f" at delta {spell_delta(account.delta)}" if account.delta and not delta else ""
         raise BudgetError(
             f"{shown}: epsilon {spell(epsilon)}{kind} was requested and {spell(left)} of {spell(account.total)}{where} "
