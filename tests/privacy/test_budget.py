@@ -100,7 +100,10 @@ def test_precision_is_one_over_the_scale_of_noise(amount: Fraction) -> None:
 
 def test_an_exchanged_budget_is_a_pure_one() -> None:
     whole = Budget.of(Promise.of(2, 1e-8))
-    whole.exchange(Fraction(2), Fraction(1, 4))
+    assert not whole.exchange(Fraction(2), Fraction(1, 4), before=Fraction(1, 9))  # nothing was spent so far
+    assert whole.concentrated
+    assert whole.exchange(Fraction(2), Fraction(1, 4), before=Fraction(0))
+    assert not whole.exchange(Fraction(9), Fraction(0), before=Fraction(1, 4))
     assert (whole.amount, whole.left, whole.concentrated) == (2, Fraction(7, 4), False)
     assert whole.precision() == 1.75
     with pytest.raises(BudgetError, match="epsilon 1.8 was requested and 1.75 of 2 is left"):

@@ -1,5 +1,6 @@
 import copy
 import pickle
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 from unittest.mock import patch
@@ -470,7 +471,7 @@ def forge_kind(budget: Budget) -> None:
 
 
 def forge_exchange(budget: Budget) -> None:
-    budget.exchange(Fraction(10**6), Fraction(0))
+    budget.exchange(Fraction(10**6), Fraction(0), budget._spent)
 
 
 def forge_promise(budget: Budget) -> None:
@@ -496,7 +497,8 @@ def test_a_mechanism_that_tampers_with_the_budget_gains_nothing(forge: Any, exch
     assert exchanged != "before" or curator.exchange()
     forge(curator.budget)
     if exchanged == "after":
-        curator.exchange()
+        with suppress(BudgetError):
+            curator.exchange()
     parts = [
         curator.budget,
         Budget(10**6, "forged", _whole=curator.budget),
@@ -601,6 +603,37 @@ def test_nothing_is_exchanged(event: Any) -> None:
     assert curator.concentrated
     assert (curator.paid, curator.spent, curator.budget.left) == before
     assert not asked  # the ledger, for example, must not note what does not take place
+
+
+def test_after_an_exchange_that_failed_nothing_is_answered() -> None:
+    """The ledger may have recorded the exchange before the connection to it was lost."""
+
+    def lost() -> bool:
+        raise InputError("The ledger cannot be used.")
+
+    curator = concentrated(may_exchange=lost)
+    with pytest.raises(InputError, match="cannot be used"):
+        curator.exchange()
+    with pytest.raises(BudgetError, match="has ended"):
+        curator.measure(TripCount(), curator.budget, Fraction(1, 1000))
+    assert not curator.exchange()
+    assert not curator.paid
+
+
+def test_a_budget_that_another_curator_spends_is_not_exchanged() -> None:
+    budget = Budget.of(PROMISE)
+    other = Curator(walks(), budget, SeededNoise(0))
+
+    def meanwhile() -> bool:
+        other.measure(TripCount(), budget)
+        return True
+
+    curator = Curator(walks(), budget, SeededNoise(0), may_exchange=meanwhile)
+    with pytest.raises(BudgetError, match="was spent elsewhere"):
+        curator.exchange()
+    assert (budget.concentrated, budget.left, other.spent) == (True, 0, PROMISE.rho)
+    with pytest.raises(BudgetError, match="has ended"):
+        curator.measure(TripCount(), budget, 1)
 
 
 def test_nothing_is_exchanged_without_permission_or_promise() -> None:

@@ -293,7 +293,7 @@ def test_a_ledger_of_odd_fractions_is_refused_at_once(tmp_path: Path) -> None:
     dataset = seeded(Grid(HERE, 4, 4), trips=strolls(HERE)).to_xarray()
     facts = json.loads(dataset.attrs["dqam"])
     entry = facts["paid"][0]
-    facts["paid"] = [{**entry, "epsilon": f"1/{10**100 + i}"} for i in range(9_000)]
+    facts["paid"] = [{**entry, "epsilon": f"1/{10**100 + i}", "kind": "select"} for i in range(9_000)]
     dataset.attrs["dqam"] = json.dumps(facts)
     (tmp_path / "map.nc").write_bytes(sealed(bytes(dataset.to_netcdf(engine="h5netcdf"))))
     with pytest.raises(InputError, match="too many digits"):

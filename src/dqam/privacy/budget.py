@@ -111,13 +111,17 @@ class Budget:
             for name, weight in weights.items()
         ]
 
-    def exchange(self, epsilon: Fraction, spent: Fraction) -> None:
+    def exchange(self, epsilon: Fraction, spent: Fraction, before: Fraction) -> bool:
         """Become a pure budget of `epsilon`, of which `spent` is spent already. Only the curator may call this.
 
-        It keeps its own record of what it granted, so calling this elsewhere buys nothing.
+        It keeps its own record of what it granted, so calling this elsewhere buys nothing. Returns whether it is done:
+        not if anything but `before` was spent, for example by another curator.
         """
         with self._lock:
+            if not self._concentrated or self._spent != before:
+                return False
             self._amount, self._concentrated, self._spent = epsilon, False, spent
+            return True
 
     def is_part_of(self, whole: Budget) -> bool:
         """Whether this is `whole`, or was split from it or from a part of it."""

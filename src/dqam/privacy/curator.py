@@ -159,6 +159,8 @@ class Curator:
         check_question(statistic, self.grid, STATISTICS)
         if self.concentrated and not pure:
             square = operator.index(statistic.l2_squared) * self.unit.max_trips**2
+            if square < 1:
+                raise InputError(f"{statistic.name} has no sensitivity; ask about at least one rectangle.")
             sensitivity = math.isqrt(square - 1) + 1
             entry = self._charge("measure", statistic, sensitivity, square, budget, amount, gaussian=True)
             return self._noise.gaussian(self._aggregates.value(statistic), entry.scale)
@@ -208,11 +210,19 @@ class Curator:
                 if entry.epsilon is None:
                     return False
                 spent += entry.epsilon
-            if spent >= promise.epsilon or not self._may_exchange():
+            if spent >= promise.epsilon:
                 return False
+            self._closed = True  # if this fails, the ledger may have agreed all the same: then nothing more is answered
+            if not self._may_exchange():
+                self._closed = False
+                return False
+            if not budget.exchange(promise.epsilon, spent, self._spent):
+                raise BudgetError(
+                    f"{budget.name} was spent elsewhere while it was exchanged; nothing more can be asked."
+                )
             self._granted, self._concentrated, self._spent = promise.epsilon, False, spent
             self._paid = [replace(entry, rho=None) for entry in self._paid]
-            budget.exchange(promise.epsilon, spent)
+            self._closed = False
             return True
 
     def _charge(

@@ -181,7 +181,7 @@ def carry_out(
             with closing(curator):
                 return plan.release(curator, spent.id, bound.salt, source.row_is_trip, began), spent
         except EmptyMapError:  # the curator is closed: it cannot spend what is given back
-            ledger.settle(spent.id, curator.spent)
+            ledger.settle(spent.id, curator.spent, "rho" if curator.concentrated else "epsilon")
             raise
 
 

@@ -133,7 +133,7 @@ class Plan:
             raise InputError(
                 f"A delta of {spell_delta(self.delta)} is large for {expect:,} trips: it would allow "
                 f"{float(self.delta * expect):.2g} of them, on average, to be published unprotected. Give at most "
-                f"{spell_delta(Fraction(1, 100 * expect))}, or publish anyway with sure=True."
+                f"{spell_delta(Fraction(1, 10 ** len(str(100 * expect - 1))))}, or publish anyway with sure=True."
             )
         if source.person_is_trip:
             rows = " If every row is a whole trip, leave out the time: columns={'time': ''}."
@@ -164,7 +164,8 @@ class Plan:
         if curator.grid != self.grid or curator.unit != self.unit:
             raise InputError("The curator has a different grid or unit from the plan.")
         made = self.mechanism.synthesize(curator, self.queries, curator.budget)
-        histogram, uncertainty = made.histogram, made.uncertainty()  # which may ask more, so before curator.paid
+        histogram, uncertainty = made.histogram, made.uncertainty()  # which may ask more, so before the curator closes
+        curator.close()
         if histogram.grid != self.grid:
             raise InputError("The histogram of the mechanism has a different grid from the plan.")
         if not curator.paid:

@@ -73,14 +73,12 @@ class DeltaFacts:
     exceeded      bound on the probability that the odds change by more than a factor of exp(epsilon)
     far_exceeded  the same for exp(2 epsilon)
     two_units     epsilon of two units together, or of replacing one unit, at the same delta
-    two_releases  epsilon of two releases that have this promise each, at the same delta
     """
 
     rho: Fraction
     exceeded: float
     far_exceeded: float
     two_units: Fraction
-    two_releases: Fraction
 
 
 def delta_facts(provenance: Provenance) -> DeltaFacts | None:
@@ -93,7 +91,6 @@ def delta_facts(provenance: Provenance) -> DeltaFacts | None:
         exceeded=tail(promise.epsilon, promise.rho),
         far_exceeded=tail(2 * promise.epsilon, promise.rho),
         two_units=epsilon_of_several(promise, 2),
-        two_releases=epsilon_of(2 * promise.rho, promise.delta),
     )
 
 

@@ -113,13 +113,20 @@ class Provenance:
 
 
 def _check_currency(entry: PaidQuestion, concentrated: bool) -> None:
-    """Check that a question was paid in the currency of its release, and that its rho covers its epsilon."""
+    """Check that a question was paid in the currency of its release, and that this covers its noise."""
+    if entry.kind not in ("measure", "select", "partition"):
+        raise InputError(f"{entry.kind!r:.60} is not a kind of question.")
     if (entry.rho is not None) != concentrated or (entry.epsilon is None and not concentrated):
         raise InputError(f"The question {entry.name!r:.60} is not paid in {'rho' if concentrated else 'epsilon'}.")
     if entry.epsilon is None and entry.kind != "measure":
         raise InputError(
             f"The question {entry.name!r:.60} has no epsilon; only measured numbers can have Gaussian noise."
         )
+    if entry.epsilon is not None and entry.kind == "measure" and entry.scale * entry.epsilon < entry.sensitivity:
+        raise InputError(f"The question {entry.name!r:.60} has too little noise for its epsilon.")
+    rounded = (entry.sensitivity - 1) ** 2  # the L2 sensitivity is rounded up to an integer
+    if entry.epsilon is None and entry.rho is not None and 2 * entry.rho * entry.scale**2 <= rounded:
+        raise InputError(f"The question {entry.name!r:.60} has too little noise for its rho.")
     if entry.epsilon is not None and entry.rho is not None:
         least = entry.epsilon**2 / (8 if entry.kind == "select" else 2)
         if entry.rho < least:

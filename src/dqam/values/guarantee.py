@@ -180,10 +180,11 @@ def parse_delta(value: Number | None) -> Fraction:
 
 
 def spell_delta(delta: Fraction) -> str:
-    """Return a delta as a user would write it.
+    """Return a delta as a user would write it, or as an exact fraction if that takes more than 13 digits.
 
     >>> spell_delta(Fraction(1, 10**8)), spell_delta(Fraction(25, 10**8))
     ('1e-8', '2.5e-7')
     """
     digits, _, power = f"{float(delta):.12e}".partition("e")
-    return f"{digits.rstrip('0').rstrip('.')}e{int(power)}"
+    text = f"{digits.rstrip('0').rstrip('.')}e{int(power)}"
+    return text if Fraction(text) == delta else str(delta)

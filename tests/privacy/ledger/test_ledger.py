@@ -230,6 +230,17 @@ def test_a_publication_is_exchanged_for_a_pure_one(where: str, ledger: Ledger) -
     assert account(ledger, "taxis").left_rho == rho_of(Fraction(1), DELTA) - Fraction(1, 800)  # the square, halved
 
 
+def test_what_was_used_is_settled_in_the_currency_of_the_charge(ledger: Ledger) -> None:
+    """A curator that does not know of an exchange cannot settle its rho as an epsilon."""
+    charge = spend(ledger, "taxis", 1, delta=1e-8)
+    assert ledger.exchange(charge.id)
+    with pytest.raises(InputError, match="was charged epsilon, not rho; all of the charge stays spent"):
+        ledger.settle(charge.id, Fraction(1, 100), "rho")
+    assert account(ledger, "taxis").spent == 1
+    ledger.settle(charge.id, Fraction(1, 100), "epsilon")
+    assert account(ledger, "taxis").publications[0].cost == Fraction(1, 100)
+
+
 def test_what_cannot_be_exchanged(where: str, ledger: Ledger) -> None:
     part = spend(ledger, "part of the budget", 1, 3, delta=1e-8)
     delivered, settled = (spend(ledger, name, 1, delta=1e-8) for name in ("delivered", "settled"))

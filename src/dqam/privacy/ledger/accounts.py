@@ -14,7 +14,8 @@ All of this is computed with exact fractions. It holds even if later publication
 looking at earlier ones. For (a) alone, divergences of one fixed order add up under any such choice, and the formula of
 `dqam.values.conversion` needs them at this order only. For the choice between (a) and (b), let B be the set of outcomes
 that end with (b) and without (a). On B no outcome is more than exp(total) times as likely with a unit as without it, so
-that it adds nothing to delta; everything else is the outcome of publications that stop before (a) is exceeded.
+that it adds nothing to delta; everything else is the outcome of publications that stop before (a) is exceeded. If a
+total is raised after looking at releases, this holds for the largest total that might have been set.
 """
 
 from __future__ import annotations

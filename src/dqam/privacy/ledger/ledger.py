@@ -163,14 +163,15 @@ class Ledger:
             if publication.delivered is None:
                 rows.mark_delivered(connection, id)
 
-    def settle(self, id: str, spent: Fraction) -> None:
+    def settle(self, id: str, spent: Fraction, currency: str | None = None) -> None:
         """Record that a publication ended early, without a release, after it had used only `spent` of its charge.
 
         The rest can be spent again. Both numbers stay on record. Settling is final: it happens at most once, and never
         after the release was delivered. Without it, for example after a crash, the whole charge stays spent.
 
-        spent  a rho if the publication has one, otherwise an epsilon. If it has too many digits for the ledger, it is
-               rounded up
+        spent     a rho if the publication has one, otherwise an epsilon. If it has too many digits for the ledger, it
+                  is rounded up
+        currency  "rho" or "epsilon", if it is to be checked that `spent` is that
         """
         spent = parse_epsilon(spent)
         with self._database.transaction() as connection:
@@ -181,10 +182,12 @@ class Ledger:
                 )
             if publication.settled is not None:
                 raise InputError(f"Publication {id} was already settled, at {spell(publication.settled)}.")
+            due = "epsilon" if publication.rho is None else "rho"
+            if currency not in (None, due):
+                raise InputError(f"Publication {id} was charged {due}, not {currency}; all of the charge stays spent.")
             if spent > publication.charge:
-                currency = "epsilon" if publication.rho is None else "rho"
                 raise InputError(
-                    f"Publication {id} was charged {currency} {spell(publication.charge)} and cannot have used "
+                    f"Publication {id} was charged {due} {spell(publication.charge)} and cannot have used "
                     f"{spell(spent)}."
                 )
             rows.mark_settled(connection, id, rounded_up(spent, publication.charge))
