@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 import dqam
-from dqam.cli import analyst, custodian, demo, exact, generate, research, terminal
+from dqam.cli import analyst, custodian, demo, exact, generate, ledger, research, terminal
 from dqam.cli.terminal import in_options, plain, words
 from dqam.errors import BudgetError, InputError
 from dqam.runtime import stopping
@@ -68,7 +68,7 @@ for command in (
     analyst.export,
     analyst.report,
     analyst.serve,
-    custodian.ledger,
+    ledger.ledger,
     exact.inspect,
     exact.count,
     generate.generate,

@@ -67,6 +67,12 @@ TRIPS_AND_GRID: tuple[Option, ...] = (
 )
 
 
+LEDGER = click.option(
+    "--ledger",
+    metavar="FILE|URL",
+    help="Ledger of spent budgets: a file, or postgresql://... Default: $DQAM_LEDGER, or else ledger.db in your user "
+    "folder for dqam.",
+)
 SURE = click.option("--sure", is_flag=True, help="Accept bounds that seem to be in the wrong order.")
 OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 

@@ -153,7 +153,7 @@ class GaussianRules(LaplaceRules):
         """See `LaplaceRules.size_share`.
 
         >>> [float(GaussianRules().size_share(signal)) for signal in (100, 500, 1_000, 10_000, 100_000)]
-        [0.68, 0.2, 0.14, 0.06, 0.05]
+        [0.68, 0.18, 0.14, 0.06, 0.05]
         """
         if signal < CROSSED * self.thresholds["crossed"]:
             return super().size_share(signal)
@@ -215,7 +215,7 @@ def pure_below(epsilon: float, precision: float) -> float:
     stronger. The power and the factor were measured.
 
     >>> round(pure_below(1.0, 0.1855))
-    6229
+    6225
     """
     return 3_300 * (epsilon / precision / 4.6) ** 4
 

@@ -51,7 +51,7 @@ def test_a_ledger_of_version_2_is_upgraded(second: str) -> None:
 def check_both_promises(where: str) -> None:
     """After an upgrade, the old data set is still pure, and new ones can have a delta."""
     ledger = Ledger.open(where)
-    with pytest.raises(InputError, match="taxis has a budget without a delta"):
+    with pytest.raises(InputError, match="taxis has a pure budget"):
         spend(ledger, "taxis", "0.1", delta=1e-8)
     assert not ledger.exchange("one")
     charge = spend(ledger, "buses", 1, delta=1e-8)
