@@ -120,22 +120,18 @@ class Flux:
         if not size.enough:
             return FluxEstimate(exactly(consistent(spread_evenly(grid, size), size), size.trips), size)
         rules = rules_of(curator)
-        limits = {
-            "crossed": self.crossed,
-            "known": self.known,
-            "rich": self.rich,
-            "detailed": self.detailed,
-            "strong": self.strong,
-        }
-        limits = {name: limit * rules.thresholds[name] for name, limit in limits.items()}
-        if size.signal < limits["crossed"] and MASS * curator.unit.max_trips / budget.precision() <= WIDEST:
+        factors = rules.thresholds
+        if (
+            size.signal < self.crossed * factors["crossed"]
+            and MASS * curator.unit.max_trips / budget.precision() <= WIDEST
+        ):
             return self._by_shares(curator, rules, queries, size, budget)
-        coarsest, *finer = self._lattices(grid, rules, size.signal, limits["detailed"])
+        coarsest, *finer = self._lattices(grid, rules, size.signal, self.detailed * factors["detailed"])
         detail = budget.left * rules.detail_share(size.signal, random_scale(queries, grid))
         shares = [detail * part for part in ([], [1], [rules.middle_share, 1 - rules.middle_share])[len(finer)]]
-        strong, guess = size.signal >= limits["strong"], size.signal < limits["known"]
+        strong, rich = size.signal >= self.strong * factors["strong"], size.signal >= self.rich * factors["rich"]
         cap = rules.caps(coarsest)[0]
-        if not guess:
+        if size.signal >= self.known * factors["known"]:
             scores = cap_scores(rules, coarsest, finer, size.signal, strong)
             cap = int(scores.candidates[curator.select(scores, budget, (budget.left - sum(shares)) * rules.cap_share)])
         sums = curator.measure(
@@ -145,7 +141,7 @@ class Flux:
         asked = coarsest.snap(queries[:: max(1, len(queries) // ASKED)])
         measurement = LatticeMeasurement(coarsest, noise, asked, curator.concentrated)
         measured = calibrated(coarsest, coarsest.parts(sums / SHADOW / measurement.weights), size)
-        fitted, rich = measurement.fit(measured, size), size.signal >= limits["rich"]
+        fitted = measurement.fit(measured, size)
         kept, keep = (fitted, 1.0) if rich else measurement.drawn_to_even(measured, fitted, size)
         walks = []
         for fine, fine_cap, share in zip(finer, rules.walk_caps(cap, coarsest, finer, strong), shares, strict=True):
