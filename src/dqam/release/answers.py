@@ -6,11 +6,12 @@ import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dqam.geometry.arrays import Floats
+from dqam.geometry.areas import PlacedAreas, PlacedLines, PlacedShapes
+from dqam.geometry.arrays import Floats, Mask
 from dqam.geometry.rectangles import HEADER, Snapped
 
 if TYPE_CHECKING:
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answer:
-    """The estimated number of distinct trips through a rectangle, with a confidence interval.
+    """The estimated number of distinct trips through an area, or of crossings of a line, with a confidence interval.
 
     low, high  ends of the interval; NaN if the mechanism gives none
-    grown      whether a side of the rectangle moved outward to the next grid line
-    cut        whether a part of the rectangle was outside the map and was cut off
+    grown      whether the area is a rectangle, and a side of it moved outward to the next grid line
+    cut        whether a part was outside the map and was cut off
+    repaired   whether the border crossed itself and was repaired
 
     >>> answer = Answer(1234.5, 1100.2, 1400.9)
     >>> print(answer)
@@ -38,6 +40,7 @@ class Answer:
     high: float
     grown: bool = False
     cut: bool = False
+    repaired: bool = False
 
     def __float__(self) -> float:
         return self.value
@@ -53,7 +56,8 @@ class Answer:
         if not isinstance(other, Answer):
             return NotImplemented
         low, high = self.low - other.high, self.high - other.low
-        return Answer(self.value - other.value, low, high, self.grown or other.grown, self.cut or other.cut)
+        flags = (getattr(self, name) or getattr(other, name) for name in ("grown", "cut", "repaired"))
+        return Answer(self.value - other.value, low, high, *flags)
 
     def __rsub__(self, other: float) -> Answer:
         return Answer(float(other), float(other), float(other)) - self if isinstance(other, Real) else NotImplemented
@@ -71,31 +75,55 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Answers to many rectangles, float64[m] each, and the rectangles of whole cells that they are for."""
+    """Answers to many areas or lines, float64[m] each, and where these are on the map.
+
+    NaN stands for the answer to an area outside the map, and for an interval that the mechanism does not give.
+    """
 
     value: Floats
     low: Floats
     high: Floats
-    rectangles: Snapped
+    asked: Snapped | PlacedShapes
 
     def __len__(self) -> int:
         return len(self.value)
 
     def __getitem__(self, i: int) -> Answer:
         i = operator.index(i)
-        flags = bool(self.rectangles.grown[i]), bool(self.rectangles.cut[i])
-        return Answer(float(self.value[i]), float(self.low[i]), float(self.high[i]), *flags)
+        flags = {name: bool(mask[i]) for name, mask in self.flags.items()}
+        return Answer(float(self.value[i]), float(self.low[i]), float(self.high[i]), **flags)
+
+    @property
+    def rectangles(self) -> Snapped:
+        """The rectangles of whole cells that were answered, if rectangles were asked."""
+        if not isinstance(self.asked, Snapped):
+            raise AttributeError("These answers are not for rectangles; see `asked`.")
+        return self.asked
+
+    @property
+    def flags(self) -> dict[str, Mask]:
+        """What was changed before each area or line was answered, by name, bool[m] each: grown, cut, repaired."""
+        names = ("grown", "cut", "repaired")
+        return {name: getattr(self.asked, name) for name in names if hasattr(self.asked, name)}
+
+    @property
+    def counted(self) -> str:
+        """The name of the column with the answers: "trips", or "crossings" for lines."""
+        return "crossings" if isinstance(self.asked, PlacedLines) else "trips"
 
     def __repr__(self) -> str:
         shown = ", ".join(str(self[i]) for i in range(min(3, len(self))))
-        asked = f"{len(self):,} rectangle{'' if len(self) == 1 else 's'}"
+        what = {Snapped: "rectangle", PlacedAreas: "area", PlacedLines: "line"}[type(self.asked)]
+        asked = f"{len(self):,} {what}{'' if len(self) == 1 else 's'}"
         return f"<Answers to {asked}{': ' if len(self) else ''}{shown}{', ...' if len(self) > 3 else ''}>"
 
     def to_frame(self) -> pandas.DataFrame:
-        """A table with a row for each rectangle: its sides as asked, trips, low, high, and whether it was grown or
-        cut."""
+        """A table with a row for each rectangle, area or line: its sides as asked, or its name; trips or crossings;
+        low, high, and whether it was grown, cut or repaired."""
         import pandas
 
-        columns = dict(zip(HEADER, self.rectangles.asked.T, strict=True))
-        numbers = {"trips": self.value, "low": self.low, "high": self.high}
-        return pandas.DataFrame({**columns, **numbers, "grown": self.rectangles.grown, "cut": self.rectangles.cut})
+        if isinstance(self.asked, Snapped):
+            columns: dict[str, Any] = dict(zip(HEADER, self.asked.asked.T, strict=True))
+        else:
+            columns = {"name": self.asked.names}
+        return pandas.DataFrame({**columns, self.counted: self.value, "low": self.low, "high": self.high, **self.flags})

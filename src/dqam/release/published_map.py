@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dqam.errors import InputError
+from dqam.geometry.areas import PlacedAreas, PlacedLines, PlacedShapes, is_geometry, place_areas, place_lines
+from dqam.geometry.arrays import Floats
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
@@ -44,7 +45,7 @@ class PublishedMap:
 
     def count(
         self,
-        west: float | Sequence[float],
+        area: Any,
         south: float | None = None,
         east: float | None = None,
         north: float | None = None,
@@ -52,36 +53,61 @@ class PublishedMap:
         crs: str | None = None,
         confidence: float = CONFIDENCE,
     ) -> Answer:
-        """The distinct trips through one rectangle: four numbers, or one tuple of them, in the CRS of the map unless
-        `crs` says otherwise.
+        """The distinct trips through one area: west, south, east and north of a rectangle, as four numbers or one
+        tuple, or a polygon or multipolygon of shapely; in the CRS of the map unless `crs` says otherwise.
 
-        Sides between grid lines move outward to the next one, and what lies outside the map is cut off; the answer
-        says so (`grown`, `cut`).
+        What lies outside the map is cut off, and a border that crosses itself is repaired. The sides of a rectangle
+        that lie between grid lines move outward to the next one. The answer says so (`grown`, `cut`, `repaired`).
         """
         rest = [side for side in (south, east, north) if side is not None]
-        return self.counts(as_rectangles([(west, *rest) if rest else west]), crs=crs, confidence=confidence)[0]
+        if is_geometry(area) and not rest:
+            return self.counts([area], crs=crs, confidence=confidence)[0]
+        return self.counts(as_rectangles([(area, *rest) if rest else area]), crs=crs, confidence=confidence)[0]
 
-    def counts(
-        self,
-        rectangles: ArrayLike | Snapped,
-        *,
-        crs: str | None = None,
-        confidence: float = CONFIDENCE,
-    ) -> Answers:
-        """The same for many rectangles at once: rows of west, south, east, north, or an array of shape (m, 4).
+    def counts(self, areas: Any, *, crs: str | None = None, confidence: float = CONFIDENCE) -> Any:
+        """The same for many areas at once: rows of west, south, east, north; a list of polygons; or a GeoSeries.
 
-        For the areas of a GeoDataFrame: `release.counts(areas.bounds.to_numpy(), crs=areas.crs.to_string())`.
+        For a GeoDataFrame, returns a copy of it with the columns trips, low and high.
         """
-        if not isinstance(rectangles, Snapped):
-            rectangles = snap(rectangles, self.grid, crs)
-        if not isinstance(confidence, Real) or not 0 < confidence < 1:
-            raise InputError(f"confidence must be a number between 0 and 1, such as 0.9; got {confidence!r:.60}.")
-        cells = rectangles.cells
-        value = np.clip(self.histogram.answers(cells), 0, max(float(self.histogram.total), 0.0))
+        _check_confidence(confidence)
+        if hasattr(areas, "geometry") and hasattr(areas, "columns"):
+            answers = self.counts(areas.geometry, crs=crs, confidence=confidence)
+            return areas.assign(**{answers.counted: answers.value, "low": answers.low, "high": answers.high})
+        if not isinstance(areas, Snapped | PlacedAreas):
+            shapes = _geometries(areas)
+            crs = crs or _declared_crs(areas)
+            areas = snap(areas, self.grid, crs) if shapes is None else place_areas(shapes, self.grid, crs)
+        if isinstance(areas, PlacedAreas):
+            from dqam.geometry.area_answers import answer_areas  # compiled code, which rectangles do not need
+
+            return self._answers(answer_areas(self.histogram, areas), areas, confidence)
+        return self._answers(self.histogram.answers(areas.cells), areas, confidence)
+
+    def crossings(self, lines: Any, *, crs: str | None = None, confidence: float = CONFIDENCE) -> Any:
+        """How often trips cross a line, such as a bridge or a cordon: crossings, not distinct trips.
+
+        A LineString or MultiLineString gives one `Answer`; a list or GeoSeries of them gives `Answers`; a GeoDataFrame
+        gives a copy of it with the columns crossings, low and high.
+        """
+        from dqam.geometry.area_answers import answer_lines
+
+        _check_confidence(confidence)
+        if is_geometry(lines):
+            return self.crossings([lines], crs=crs, confidence=confidence)[0]
+        if hasattr(lines, "geometry") and hasattr(lines, "columns"):
+            answers = self.crossings(lines.geometry, crs=crs, confidence=confidence)
+            return lines.assign(**{answers.counted: answers.value, "low": answers.low, "high": answers.high})
+        if not isinstance(lines, PlacedLines):
+            lines = place_lines(list(lines), self.grid, crs or _declared_crs(lines))
+        return self._answers(answer_lines(self.histogram, lines), lines, confidence)
+
+    def _answers(self, value: Floats, asked: Snapped | PlacedShapes, confidence: float) -> Answers:
         low, high = np.full((2, len(value)), np.nan)
-        if self.uncertainty is not None:
-            low, high = self.uncertainty.intervals(cells, confidence)
-        return Answers(value, low, high, rectangles)
+        if not isinstance(asked, PlacedLines):
+            value = np.clip(value, 0, max(float(self.histogram.total), 0.0))
+        if self.uncertainty is not None and isinstance(asked, Snapped):
+            low, high = self.uncertainty.intervals(asked.cells, confidence)
+        return Answers(value, low, high, asked)
 
     def cells(self, blocks: int | None = None, confidence: float = CONFIDENCE) -> Answers:
         """The answers for all cells or, with `blocks`, for about that many blocks of cells along the longer side.
@@ -123,3 +149,22 @@ class PublishedMap:
             f"Delta = {spell_delta(delta)} is large for about {trips:,.0f} trips: it should be at most 1 divided "
             "by 100 times their number."
         )
+
+
+def _check_confidence(confidence: float) -> None:
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
+        raise InputError(f"confidence must be a number between 0 and 1, such as 0.9; got {confidence!r:.60}.")
+
+
+def _geometries(areas: Any) -> list[Any] | None:
+    """The geometries of a list, an array or a GeoSeries; None if there are none in it."""
+    if isinstance(areas, np.ndarray) and areas.dtype != np.object_:
+        return None
+    shapes = list(areas) if hasattr(areas, "__iter__") and not isinstance(areas, str) else []
+    return shapes if any(map(is_geometry, shapes)) else None
+
+
+def _declared_crs(table: Any) -> str | None:
+    """The CRS of a GeoSeries; None if it has none."""
+    crs = getattr(table, "crs", None)
+    return None if crs is None else str(crs.to_string())
