@@ -193,11 +193,8 @@ def walk(trips: Trips, grid: Grid, gap: Gap | None = None) -> Walks:
     """Lay `trips` on `grid`, and cut them where two points are further apart than `gap`."""
     if not isinstance(trips, Trips):
         raise InputError(f"trips must be a Trips object, not a {type(trips).__name__}; read it with dqam.read.")
-    gap = gap or Gap()
-    if math.isfinite(gap.seconds) and trips.time is None:
-        raise InputError("A gap in seconds needs points with a time, and these have none; give the gap in metres.")
     x, y = transform(trips.x, trips.y, trips.crs, grid.crs)
-    lines = x, y, _silences(trips, gap), trips.offsets, grid.bounds, grid.columns, grid.rows
+    lines = x, y, silences(trips, gap or Gap()), trips.offsets, grid.bounds, grid.columns, grid.rows
     return Walks(grid, trips.offsets, lines)
 
 
@@ -244,10 +241,12 @@ def _roughly(trips: Trips) -> str:
     return f"around x {round(x, -5):,.0f}, y {round(y, -5):,.0f} ({trips.crs})"
 
 
-def _silences(trips: Trips, gap: Gap) -> Mask:
+def silences(trips: Trips, gap: Gap) -> Mask:
     """bool[points]: whether the trip is cut before each point, by the gap or by `trips.cuts`; empty if none is."""
     silent = np.zeros(0, np.bool_)
-    if math.isfinite(gap.seconds) and trips.time is not None:
+    if math.isfinite(gap.seconds):
+        if trips.time is None:
+            raise InputError("A gap in seconds needs points with a time, and these have none; give the gap in metres.")
         silent = np.diff(trips.time, prepend=trips.time[:1]) > gap.seconds * 1e6
     if math.isfinite(gap.metres):
         if is_degrees(trips.crs):
