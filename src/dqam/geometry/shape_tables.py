@@ -57,7 +57,7 @@ def _csv(path: Path, columns: Mapping[str, Any]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
-        writer.writerows(zip(*(map(_in_csv, _listed(values)) for values in columns.values()), strict=True))
+        writer.writerows(zip(*(map(_in_csv, listed(values)) for values in columns.values()), strict=True))
 
 
 def _in_csv(value: Any) -> Any:
@@ -68,7 +68,7 @@ def _in_csv(value: Any) -> Any:
 
 def _geojson(path: Path, columns: Mapping[str, Any], shapes: Shapes, crs: str, notes: Mapping[str, str]) -> None:
     shapes = _counterclockwise(in_degrees(shapes, crs))
-    rows = zip(*map(_listed, columns.values()), strict=True)
+    rows = zip(*map(listed, columns.values()), strict=True)
     with path.open("w", encoding="utf-8") as file:
         top = {"type": "FeatureCollection", **{name.lower(): text for name, text in notes.items()}}
         file.write(f'{json.dumps(top)[:-1]}, "features": [')
@@ -122,7 +122,7 @@ def _array(values: Any) -> Any:
     return values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, from_pandas=True)
 
 
-def _listed(values: Any) -> Iterable[Any]:
+def listed(values: Any) -> Iterable[Any]:
     """The values as Python objects, None where one is missing or not a finite number, which JSON cannot hold."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         values = values.to_pylist()
