@@ -68,10 +68,19 @@ class PlacedAreas(PlacedShapes):
     is_rectangle: Mask
     grown: Mask
 
+    @property
+    def cells(self) -> Floats:
+        """float64[m], the sizes of the parts on the grid, in cells; NaN where outside."""
+        return np.asarray(shapely.area(self.shapes))
+
 
 @dataclass(frozen=True, eq=False)
 class PlacedLines(PlacedShapes):
     """Lines on a grid."""
+
+    def metres(self, grid: Grid) -> Floats:
+        """float64[m], the lengths of the parts on the grid, with cells as large as in its middle; NaN where outside."""
+        return np.asarray(shapely.length(shapely.transform(self.shapes, lambda xy: xy * grid.cell_metres)))
 
 
 def is_geometry(value: object) -> bool:
