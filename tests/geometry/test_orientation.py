@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from dqam.geometry.orientation import _exact, orientation
 
-SIZES = st.floats(1e-60, 1e60) | st.floats(-1e60, -1e-60) | st.just(0.0) | st.floats(-300, 300).map(lambda v: round(v, 3))
+SIZES = (
+    st.floats(1e-60, 1e60) | st.floats(-1e60, -1e-60) | st.just(0.0) | st.floats(-300, 300).map(lambda v: round(v, 3))
+)
 
 
 def true_sign(ax: float, ay: float, bx: float, by: float, cx: float, cy: float) -> int:

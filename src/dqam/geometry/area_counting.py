@@ -323,9 +323,9 @@ def _count_crossings(x, y, silent, offsets, start, stop, sides, counts):  # type
                     sign = p
                 contacts[found, 0], contacts[found, 1], contacts[found, 4] = sides.owner[near[i]], trip, sign
                 for end_of, where in enumerate((begin, end)):
-                    at_point = where == to_q or where == to_p
-                    contacts[found, 2 + end_of] = stage + (0 if where == to_q else 2 if where == to_p else 1)
-                    places[found, end_of] = 0.0 if at_point else where
+                    part = 0 if where == to_q else 2 if where == to_p else 1
+                    contacts[found, 2 + end_of] = stage + part
+                    places[found, end_of] = where if part == 1 else 0.0
                 found += 1
             stage += 2
     return contacts[:found], places[:found]
