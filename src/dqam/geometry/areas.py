@@ -24,6 +24,8 @@ Shapes = NDArray[np.object_]  # of shapely geometries
 MOST_CORNERS = 200_000  # of one geometry
 ALONG = 64  # sides in another CRS are bent at points that are this part of the diagonal of the map apart
 MOST_BENDS = 2000  # but at most about so many along one side
+MOST_BENDS_IN_ALL = 2_000_000  # and about so many along all sides
+MOST_CROSSINGS = 5000  # of borders with themselves, in all: repairing takes long where there are many
 POLYGONS = shapely.GeometryType.POLYGON, shapely.GeometryType.MULTIPOLYGON
 LINES = shapely.GeometryType.LINESTRING, shapely.GeometryType.MULTILINESTRING, shapely.GeometryType.LINEARRING
 
@@ -98,6 +100,7 @@ def place_areas(
     """
     given, called, shapes = _checked(areas, grid, crs, names, "Area", POLYGONS)
     broken = ~shapely.is_valid(shapes)
+    _refuse_tangles(shapes, broken, called)
     shapes[broken] = _polygons(shapely.make_valid(shapes[broken]))
     _refuse(shapely.area(shapes) == 0, called, "Area", "encloses nothing; give a polygon with an area")
     whole, cut = _clipped(shapes, grid, called, "Area")
@@ -207,7 +210,9 @@ def _in_crs(shapes: Shapes, grid: Grid, crs: str | None) -> Shapes:
     bounds = shapely.bounds(shapes)
     extent = np.maximum(bounds[:, 2] - bounds[:, 0], bounds[:, 3] - bounds[:, 1])
     longest = np.fmax(np.hypot(x[1] - x[0], y[1] - y[0]) / ALONG, extent / MOST_BENDS)
-    shapes = shapely.segmentize(shapes, np.where(longest > 0, longest, 1.0))
+    longest = np.where(longest > 0, longest, 1.0)
+    longest *= max(1.0, float((shapely.length(shapes) / longest).sum()) / MOST_BENDS_IN_ALL)
+    shapes = shapely.segmentize(shapes, longest)
     return shapely.transform(shapes, lambda xy: np.stack(transform(xy[:, 0], xy[:, 1], crs, grid.crs), axis=1))
 
 
@@ -225,6 +230,25 @@ def _unwrapped(shapes: Shapes, grid: Grid) -> Shapes:
         return np.stack([middle + (xy[:, 0] - middle + 180) % 360 - 180, xy[:, 1]], axis=1)
 
     return shapely.transform(shapes, closer)
+
+
+def _refuse_tangles(shapes: Shapes, broken: Mask, names: tuple[str, ...]) -> None:
+    """Raise an `InputError` if borders cross themselves so often that repairing them would take minutes."""
+    crossings = np.zeros(len(shapes))
+    for row in np.flatnonzero(broken):
+        rings = shapely.get_rings(shapes[row])
+        corners, ring = shapely.get_coordinates(rings, return_index=True)
+        pairs = np.stack([corners[:-1], corners[1:]], axis=1)[ring[:-1] == ring[1:]]
+        sides = shapely.linestrings(pairs)
+        few = sides[:: 1 + len(sides) * len(sides) // 2_000_000]  # a part of the sides is enough for an estimate
+        found = shapely.STRtree(sides).query(few, predicate="crosses").shape[1]
+        crossings[row] = found / 2 * len(sides) / len(few)
+    if crossings.sum() > MOST_CROSSINGS:
+        row = int(np.argmax(crossings))
+        raise InputError(
+            f"{_called('Area', names, row)} crosses itself about {crossings[row]:,.0f} times, and all areas together "
+            f"{crossings.sum():,.0f} times, which is too often to repair them (at most {MOST_CROSSINGS:,}); draw them anew."
+        )
 
 
 def _is_box(shapes: Shapes) -> Mask:
@@ -253,7 +277,10 @@ def _clipped(shapes: Shapes, grid: Grid, names: tuple[str, ...], what: str) -> t
     cut = (west < -ON_LINE) | (south < -ON_LINE) | (east > columns + ON_LINE) | (north > rows + ON_LINE)
     beyond = (west < 0) | (south < 0) | (east > columns) | (north > rows)
     clipped = shapes.copy()
-    clipped[beyond] = shapely.intersection(shapes[beyond], shapely.box(0, 0, columns, rows))
+    if what == "Area":
+        clipped[beyond] = shapely.intersection(shapes[beyond], shapely.box(0, 0, columns, rows))
+    else:  # an intersection would merge what a line passes twice
+        clipped[beyond] = shapely.clip_by_rect(shapes[beyond], 0, 0, columns, rows)
     sizes = shapely.area(clipped) if what == "Area" else shapely.length(clipped)
     clipped[sizes == 0] = None
     if len(shapes) and (sizes == 0).all():
