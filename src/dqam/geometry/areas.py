@@ -235,7 +235,7 @@ def _unwrapped(shapes: Shapes, grid: Grid) -> Shapes:
 def _refuse_tangles(shapes: Shapes, broken: Mask, names: tuple[str, ...]) -> None:
     """Raise an `InputError` if borders cross themselves so often that repairing them would take minutes."""
     crossings = np.zeros(len(shapes))
-    for row in np.flatnonzero(broken):
+    for row in np.flatnonzero(broken).tolist():
         rings = shapely.get_rings(shapes[row])
         corners, ring = shapely.get_coordinates(rings, return_index=True)
         pairs = np.stack([corners[:-1], corners[1:]], axis=1)[ring[:-1] == ring[1:]]
@@ -247,7 +247,7 @@ def _refuse_tangles(shapes: Shapes, broken: Mask, names: tuple[str, ...]) -> Non
         row = int(np.argmax(crossings))
         raise InputError(
             f"{_called('Area', names, row)} crosses itself about {crossings[row]:,.0f} times, and all areas together "
-            f"{crossings.sum():,.0f} times, which is too often to repair them (at most {MOST_CROSSINGS:,}); draw them anew."
+            f"{crossings.sum():,.0f} times, too often to repair them (at most {MOST_CROSSINGS:,}); draw them anew."
         )
 
 
