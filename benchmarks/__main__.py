@@ -13,6 +13,7 @@ NAMES = (
     "dqam_run",
     "flux_run",
     "flux_accuracy",
+    "area_accuracy",
     "forecast_table",
     "histogram_floor",
     "explorer_load",
