@@ -6,7 +6,9 @@ import sys
 NAMES = (
     "parquet_to_histogram",
     "distinct_counts",
+    "area_counts",
     "histogram_answers",
+    "zones",
     "porto_parsing",
     "pairwise_consistency",
     "current_projection",

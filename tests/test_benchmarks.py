@@ -7,7 +7,7 @@ import benchmarks
 import pytest
 from benchmarks.__main__ import NAMES
 
-NEEDS = {"explorer_load": "uvicorn", "start": "uvicorn", "engines": "pyspark"}
+NEEDS = {"explorer_load": "uvicorn", "start": "uvicorn", "engines": "pyspark", "zones": "rasterstats"}
 
 
 def test_all_benchmarks_are_listed() -> None:
