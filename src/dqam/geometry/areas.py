@@ -102,7 +102,8 @@ def place_areas(
     broken = ~shapely.is_valid(shapes)
     _refuse_tangles(shapes, broken, called)
     shapes[broken] = _polygons(shapely.make_valid(shapes[broken]))
-    _refuse(shapely.area(shapes) == 0, called, "Area", "encloses nothing; give a polygon with an area")
+    thin = shapely.area(shapes) <= ON_LINE * shapely.length(shapes)  # rounding widens lines
+    _refuse(thin, called, "Area", "encloses nothing; give a polygon with an area")
     whole, cut = _clipped(shapes, grid, called, "Area")
     whole = _polygons(whole)
     inside = ~shapely.is_missing(whole)
