@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import mimetypes
 import re
 from collections.abc import Callable, Sequence
@@ -23,36 +22,48 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
 from dqam.errors import InputError
+from dqam.explorer.geojson import InvalidGeojsonError, Kind, answer_features, null_for_nan, read_features, to_geometries
 from dqam.explorer.layer import Layer, check_place, in_degrees, outlines
 from dqam.explorer.middleware import BodyLimitMiddleware, SecurityHeadersMiddleware, check_tiles
 from dqam.explorer.schema import (
     CONFIDENCE_MEANING,
     CRS_MEANING,
     CRS_PATTERN,
+    MOST_CORNERS,
+    MOST_FEATURES,
     MOST_RECTANGLES,
+    AnsweredAreas,
+    AnsweredLines,
+    AreasRequest,
     BackgroundTiles,
     Count,
     Counts,
     CountsRequest,
     ErrorMessage,
     LayerInfo,
+    LinesRequest,
     ReleaseInfo,
 )
-from dqam.geometry.grid import DEGREES, is_degrees
+from dqam.geometry.grid import DEGREES, Grid, is_degrees
 from dqam.release.answers import Answers
 from dqam.release.published_map import CONFIDENCE
 from dqam.release.release import Release
 
 FORM = "Little-endian float32, row by row from the north-west corner; NaN outside the grid."
 ABOUT = f"""
-Ask published maps for the number of *distinct* trips through any rectangle.
+Ask published maps for the number of *distinct* trips through any area, and for the number of times that trips cross a
+line.
 
 This server only has releases, not the raw trips. The privacy budget of a release was spent when it was made: questions
 use none and reveal nothing more, so ask as many as you like.
 
 A side of a rectangle between two grid lines moves outward to the next one, and what lies outside the map is cut off;
-every answer says which rectangle it is for. A request has at most 1 MiB and {MOST_RECTANGLES:,} rectangles. An error is
-reported as `{{"error": "one sentence"}}`.
+every answer says which rectangle it is for. Answers for rectangles of whole cells are those of the map itself; those for
+other areas and for lines are computed along their borders. Distinct trips do not add up: a trip through two areas counts
+in both.
+
+A request has at most 1 MiB and {MOST_RECTANGLES:,} rectangles, or 8 MiB of GeoJSON with {MOST_FEATURES:,} features and
+{MOST_CORNERS:,} corners in all. An error is reported as `{{"error": "one sentence"}}`.
 """
 NO_SUCH_RELEASE: dict[int | str, dict[str, Any]] = {
     404: {"model": ErrorMessage, "description": "There is no release with this number."},
@@ -64,6 +75,18 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         "description": "A rectangle is invalid: upside down, outside the map, in an unknown CRS.",
     },
     **NO_SUCH_RELEASE,
+}
+TOO_LARGE: dict[int | str, dict[str, Any]] = {413: {"model": ErrorMessage, "description": "The body is too large."}}
+GEOJSON = "application/geo+json"
+GEOJSON_ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {
+        "model": ErrorMessage,
+        "description": "The body is not JSON, or nothing in it can be answered: outside the map, too many corners, in an "
+        "unknown CRS.",
+    },
+    404: NO_SUCH_RELEASE[404],
+    **TOO_LARGE,
+    422: {"model": ErrorMessage, "description": "The body is not the GeoJSON described, or a parameter is out of range."},
 }
 
 AT_ONCE = 2  # long requests that are handled at the same time; the others wait
@@ -119,7 +142,7 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
     background = {"tiles": None if tiles is None else check_tiles(tiles), "attribution": attribution}
     app = FastAPI(
         title="dqam explorer",
-        summary="Number of distinct trips through any rectangle of a published map.",
+        summary="Number of distinct trips through any area of a published map.",
         description=ABOUT,
         version="1",
         docs_url=None,
@@ -183,7 +206,7 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
     @app.post(
         "/api/releases/{n}/counts",
         response_model=Counts,
-        responses={**ERRORS, 413: {"model": ErrorMessage, "description": "The body is too large."}},
+        responses={**ERRORS, **TOO_LARGE},
         summary="Trips through many rectangles",
         tags=["answers"],
     )
@@ -196,6 +219,49 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
             return Json({**_columns(release, answers), "confidence": request.confidence})
 
         return await in_background(answer)
+
+    async def answer_geojson(n: int, request: Request, kind: Kind, crs: str, confidence: float) -> Response:
+        release, body = find(n).release, await request.body()
+
+        def answer() -> Response:
+            features = read_features(body, kind, crs)
+            ask = release.counts if kind == "areas" else release.crossings
+            answers = _asked(ask, release.grid, to_geometries(features), crs, confidence)
+            try:
+                return Json(answer_features(release, answers, features, kind, confidence), media_type=GEOJSON)
+            except ValueError:  # the only numbers not made here
+                raise InvalidGeojsonError("A property or id is a number that JSON cannot express; remove it.") from None
+
+        return await in_background(answer)
+
+    @app.post(
+        "/api/releases/{n}/areas",
+        responses={200: _geojson(AnsweredAreas), **GEOJSON_ERRORS},
+        openapi_extra={"requestBody": _geojson(AreasRequest)},
+        summary="Trips through areas of any shape",
+        tags=["answers"],
+    )
+    async def areas(n: Number, request: Request, crs: Crs = DEGREES, confidence: Confidence = CONFIDENCE) -> Response:
+        """Takes GeoJSON: a FeatureCollection of Polygon and MultiPolygon features, one feature, or one geometry.
+        Gives back a FeatureCollection of the same features, with the answer among the properties of each.
+
+        Rectangles along the axes of the grid are answered as rectangles of whole cells. Areas outside the map have no
+        answer; if none is on the map, that is an error.
+        """
+        return await answer_geojson(n, request, "areas", crs, confidence)
+
+    @app.post(
+        "/api/releases/{n}/lines",
+        responses={200: _geojson(AnsweredLines), **GEOJSON_ERRORS},
+        openapi_extra={"requestBody": _geojson(LinesRequest)},
+        summary="Crossings of lines",
+        tags=["answers"],
+    )
+    async def lines(n: Number, request: Request, crs: Crs = DEGREES, confidence: Confidence = CONFIDENCE) -> Response:
+        """The same for LineString and MultiLineString features: how often trips cross each line, such as a bridge or a
+        cordon. These are crossings, not distinct trips.
+        """
+        return await answer_geojson(n, request, "lines", crs, confidence)
 
     @app.get(
         "/api/releases/{n}/layer",
@@ -261,14 +327,17 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
 
 def _answers(release: Release, rectangles: Sequence[Sequence[float]], crs: str, confidence: float) -> Answers:
     """The answers of a release, or an `InputError` that says where the map is."""
-    grid = release.grid
+    return _asked(release.counts, release.grid, rectangles, crs, confidence)
+
+
+def _asked(ask: Callable[..., Answers], grid: Grid, asked: Any, crs: str, confidence: float) -> Answers:
     if not re.fullmatch(CRS_PATTERN, crs):  # other ways to write a CRS can name files
         raise InputError(
             f"{crs[:40]!r} is not the code of a coordinate reference system; give one such as {DEGREES!r}."
         )
     try:
         with np.errstate(invalid="ignore", over="ignore"):
-            return release.counts(rectangles, crs=grid.crs if crs == "grid" else crs, confidence=confidence)
+            return ask(asked, crs=grid.crs if crs == "grid" else crs, confidence=confidence)
     except pyproj.exceptions.ProjError:
         raise InputError(f"Coordinates in {crs} cannot be converted to those of the map; use {DEGREES}.") from None
     except InputError as error:
@@ -283,8 +352,8 @@ def _columns(release: Release, answers: Answers) -> dict[str, list[Any]]:
     bounds = answers.rectangles.bounds
     return {
         "value": answers.value.tolist(),
-        "low": _null_for_nan(answers.low.tolist()),
-        "high": _null_for_nan(answers.high.tolist()),
+        "low": null_for_nan(answers.low.tolist()),
+        "high": null_for_nan(answers.high.tolist()),
         "bounds": in_degrees(bounds, release.grid).tolist(),
         "grid_bounds": bounds.tolist(),
         "grown": answers.rectangles.grown.tolist(),
@@ -292,16 +361,12 @@ def _columns(release: Release, answers: Answers) -> dict[str, list[Any]]:
     }
 
 
-def _null_for_nan(numbers: list[float]) -> list[float | None]:
-    return [None if math.isnan(number) else number for number in numbers]
-
-
 def _release_info(n: int, named: NamedRelease) -> dict[str, Any]:
     """What the list of releases says about one."""
     provenance, grid = named.release.provenance, named.release.grid
     west, south, east, north = degrees = in_degrees(np.array([grid.bounds]), grid)[0].tolist()
     trips = named.release.trips
-    value, low, high = _null_for_nan([trips.value, trips.low, trips.high])
+    value, low, high = null_for_nan([trips.value, trips.low, trips.high])
     return {
         "n": n,
         "name": named.name,

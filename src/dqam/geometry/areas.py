@@ -238,7 +238,7 @@ def _refuse_tangles(shapes: Shapes, broken: Mask, names: tuple[str, ...]) -> Non
         row = int(np.argmax(crossings))
         raise InputError(
             f"{_called('Area', names, row)} crosses itself about {crossings[row]:,.0f} times, and all areas together "
-            f"{crossings.sum():,.0f} times, which is too often to repair them (at most {MOST_CROSSINGS:,}); draw them anew."
+            f"{crossings.sum():,.0f} times, too often to repair them (at most {MOST_CROSSINGS:,}); draw them anew."
         )
 
 
