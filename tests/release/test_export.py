@@ -120,5 +120,5 @@ def test_uneven_blocks_make_no_geotiff(tmp_path: Path) -> None:
 
 
 def test_an_unknown_form_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"must end with one of \.tif, \.tiff, \.parquet, \.csv"):
+    with pytest.raises(InputError, match=r"must end with one of \.tif, \.tiff, \.parquet, \.geojson, \.csv"):
         export(seeded(), tmp_path / "map.xls")

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
+import numpy as np
+from rich.table import Column, Table
 
 from dqam.cli.options import OVERWRITE, PATH, refuse_to_replace
 from dqam.cli.terminal import SHOWN, answers, json_option, plain, print_json, words
+from dqam.cli.zones import Zones, output_option, read_zones, shape_options
 from dqam.errors import InputError
 from dqam.geometry.rectangles import HEADER, snap
 from dqam.runtime.files import replacing, writable
+
+if TYPE_CHECKING:
+    from dqam.release.answers import Answer, Answers
+    from dqam.release.release import Release
 
 RELEASE = click.argument("release", metavar="RELEASE", type=PATH)
 
@@ -23,7 +29,7 @@ RELEASE = click.argument("release", metavar="RELEASE", type=PATH)
 @RELEASE
 @click.option(
     "--area",
-    "areas",
+    "sides",
     type=float,
     nargs=4,
     multiple=True,
@@ -31,69 +37,82 @@ RELEASE = click.argument("release", metavar="RELEASE", type=PATH)
     help="Rectangle to query: west, south, east, north. Repeatable.",
 )
 @click.option("--rectangles", type=PATH, help="File of rectangles: CSV (west,south,east,north) or GeoJSON.")
-@click.option("--crs", help="CRS of --area. Default: the CRS of the map.")
+@shape_options
+@click.option(
+    "--crs",
+    help="CRS of --area (default: that of the map), or of the file of --areas or --lines (default: what it declares).",
+)
 @click.option("--confidence", type=float, default=0.9, show_default=True, help="Confidence level of the intervals.")
-@click.option("--output", "-o", type=PATH, help="Save the answers as CSV.")
+@output_option
 @OVERWRITE
 @json_option
 def query(
     release: Path,
-    areas: tuple[tuple[float, float, float, float], ...],
+    sides: tuple[tuple[float, float, float, float], ...],
     rectangles: Path | None,
+    areas: Path | None,
+    lines: Path | None,
+    name_column: str | None,
     crs: str | None,
     confidence: float,
     output: Path | None,
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Query a RELEASE for the number of distinct trips through rectangles, with confidence intervals.
+    """Query a RELEASE for the number of distinct trips through areas, or of crossings of lines.
 
-    A side between two grid lines moves outward to the next one; the answers are for the extended rectangles.
+    Areas are rectangles or polygons, such as zones. A side of a rectangle between two grid lines moves outward to the
+    next one. What lies outside the map is cut off. Counts of areas cannot be added up: a trip through two areas counts
+    in both. Crossings are not distinct trips.
 
     \b
       dqam query porto.nc --area -8.62 41.14 -8.60 41.15
-      dqam query porto.nc --rectangles areas.geojson -o answers.csv
+      dqam query porto.nc --rectangles areas.csv -o answers.csv
+      dqam query porto.nc --areas zones.geojson                 a table with a row for each zone
+      dqam query porto.nc --areas zones.shp --name-column DISTRICT -o zones.parquet
+      dqam query porto.nc --lines bridges.geojson --json
     """
     import dqam
 
-    if bool(areas) == (rectangles is not None):
+    if bool(sides) + sum(file is not None for file in (rectangles, areas, lines)) != 1:
         raise InputError(
-            "Give rectangles either with --area W S E N, which can be repeated, or with --rectangles FILE."
+            "Say what to query in exactly one way: --area W S E N, which can be repeated, --rectangles FILE, "
+            "--areas FILE or --lines FILE."
         )
     if output is not None:
-        writable(output, release, rectangles)
+        writable(output, release, rectangles, areas, lines)
     refuse_to_replace(output, overwrite)
     opened = dqam.open(release)
+    zones = read_zones(areas, lines, name_column, crs, opened.grid, "--crs")
+    if zones is not None:
+        _query_zones(opened, zones, confidence, output, as_json)
+        return
     if rectangles is None:
-        asked = snap(areas, opened.grid, crs)
+        asked = snap(sides, opened.grid, crs)
     else:
         from dqam.geometry.rectangle_files import read_rectangles
 
         asked = read_rectangles(rectangles, opened.grid)
     found = opened.counts(asked, confidence=confidence)
-    columns = {"value": found.value, "low": found.low, "high": found.high}
-    lists = {name: [None if math.isnan(x) else x for x in values.tolist()] for name, values in columns.items()}
     if output:
-        with replacing(output) as temporary, temporary.open("w", newline="") as file:
-            writer = csv.writer(file)
-            named = "trips" if opened.provenance.private else "trips_not_private"
-            writer.writerow([*HEADER, named, "low", "high", "grown", "cut"])
-            rows = zip(
-                asked.asked.tolist(), *lists.values(), asked.grown.astype(int), asked.cut.astype(int), strict=True
-            )
-            writer.writerows([*sides, *rest] for sides, *rest in rows)
+        import shapely
+
+        from dqam.geometry.shape_tables import write_shapes
+        from dqam.release.export import answer_column, notes
+
+        columns = {
+            **dict(zip(HEADER, asked.asked.T, strict=True)),
+            answer_column(opened, "trips"): found.value,
+            "low": found.low,
+            "high": found.high,
+            **found.flags,
+        }
+        with replacing(output) as temporary:
+            write_shapes(temporary, columns, shapely.box(*asked.bounds.T), opened.grid.crs, notes(opened))
     if as_json:
         print_json(
             {
-                "counts": lists["value"],
-                "low": lists["low"],
-                "high": lists["high"],
-                "confidence": confidence,
-                "private": opened.provenance.private,
-                "promise": opened.provenance.promise,
-                "epsilon": float(opened.provenance.epsilon),
-                "delta": float(opened.provenance.delta) or None,
-                "counted": opened.provenance.counted or "all trips",
+                **_to_json(opened, found, confidence),
                 "asked": asked.asked.tolist(),
                 "rectangles": asked.bounds.tolist(),
                 "grown": asked.grown.tolist(),
@@ -101,51 +120,127 @@ def query(
             }
         )
         return
-    answers.print(f"[bold]{plain(opened.provenance.promise)}[/]")
-    counted = opened.provenance.counted and f", {opened.provenance.counted}"
-    answers.print(f"Distinct trips{counted}, estimated; {asked}.")
-    table = Table(*(name.capitalize() for name in HEADER), "Trips", f"Interval ({confidence:.0%})")
+    from dqam.release.formatting import size_of_rectangle
+
+    _say_promise(opened, f"Distinct trips, estimated; {asked}.")
+    sides_shown = (Column(name.capitalize(), no_wrap=True) for name in HEADER)
+    table = Table(*sides_shown, "Size", Column("Trips", no_wrap=True), f"Interval ({confidence:.0%})")
     for i in range(min(len(found), SHOWN)):
-        one = found[i]
-        sure = "no interval" if math.isnan(one.low) else f"{one.low:,.0f} to {one.high:,.0f}"
-        table.add_row(*(f"{side:.6f}" for side in asked.bounds[i]), f"{one.value:,.0f}", sure)
+        west, south, east, north = asked.cells[i].tolist()
+        size = size_of_rectangle(east - west, north - south, opened.grid)
+        table.add_row(*(f"{side:.5f}" for side in asked.bounds[i]), size, *_in_words(found[i]))
     answers.print(table)
-    answers.print(
-        f"The intervals should contain the true number {confidence:.0%} of the time; in some busy places they do so "
-        "less often."
-    )
-    if opened.note:
-        answers.print(opened.note, soft_wrap=True)
-    if len(found) > SHOWN:
-        answers.print(f"... and {len(found) - SHOWN:,} more{'' if output else '; save them with -o FILE'}")
+    _say_rest(opened, found, confidence, output)
     if output:
         words.print(f"Saved as {output}", markup=False)
 
 
+def _query_zones(opened: Release, zones: Zones, confidence: float, output: Path | None, as_json: bool) -> None:
+    """Answer the areas or lines of a file."""
+    ask = opened.crossings if zones.counted == "crossings" else opened.counts
+    found = ask(zones.placed, confidence=confidence)
+    zones.say_changes(grown=True)
+    if output:
+        from dqam.release.export import answer_column, notes
+
+        column = answer_column(opened, zones.counted)
+        zones.save(output, {column: found.value, "low": found.low, "high": found.high, **found.flags}, notes(opened))
+    if as_json:
+        print_json(
+            {
+                "names": zones.given.names,
+                **_to_json(opened, found, confidence),
+                "what": zones.counted,
+                **zones.to_json(),
+                **({"grown": found.flags["grown"].tolist()} if "grown" in found.flags else {}),
+            }
+        )
+        return
+    _say_promise(opened, f"{'Crossings' if zones.counted == 'crossings' else 'Distinct trips'}, estimated.")
+    table = Table("Name", "Length" if zones.what == "lines" else "Size", zones.counted.capitalize())
+    table.add_column(f"Interval ({confidence:.0%})")
+    for i in range(min(len(found), SHOWN)):
+        table.add_row(plain(zones.given.names[i]), zones.size(i), *_in_words(found[i]))
+    answers.print(table)
+    answers.print(zones.meaning, soft_wrap=True)
+    _say_rest(opened, found, confidence, output)
+
+
+def _to_json(opened: Release, found: Answers, confidence: float) -> dict[str, Any]:
+    """What --json says about any answers."""
+    columns = {"counts": found.value, "low": found.low, "high": found.high}
+    return {
+        **{name: [None if math.isnan(x) else x for x in values.tolist()] for name, values in columns.items()},
+        "confidence": confidence,
+        "private": opened.provenance.private,
+        "promise": opened.provenance.promise,
+        "epsilon": float(opened.provenance.epsilon),
+        "delta": float(opened.provenance.delta) or None,
+        "counted": opened.provenance.counted or "all trips",
+    }
+
+
+def _in_words(answer: Answer) -> tuple[str, str]:
+    """The answer and its interval, for people to read."""
+    if math.isnan(answer.value):
+        return "no answer", ""
+    sure = "no interval" if math.isnan(answer.low) else f"{answer.low:,.0f} to {answer.high:,.0f}"
+    return f"{answer.value:,.0f}", sure
+
+
+def _say_promise(opened: Release, what: str) -> None:
+    answers.print(f"[bold]{plain(opened.provenance.promise)}[/]")
+    counted = opened.provenance.counted and f", {opened.provenance.counted}"
+    answers.print(what.replace(", estimated", f"{counted}, estimated", 1), soft_wrap=True)
+
+
+def _say_rest(opened: Release, found: Answers, confidence: float, output: Path | None) -> None:
+    """Print what to know about the answers below their table."""
+    if not np.isnan(found.low).all():
+        answers.print(
+            f"The intervals should contain the true number {confidence:.0%} of the time; in some busy places they do "
+            "so less often."
+        )
+    if opened.note:
+        answers.print(opened.note, soft_wrap=True)
+    if len(found) > SHOWN:
+        answers.print(f"... and {len(found) - SHOWN:,} more{'' if output else '; save them with -o FILE'}")
+
+
 @click.command()
 @RELEASE
-@click.option("--output", "-o", type=PATH, required=True, help="File to write: .tif, .parquet or .csv.")
+@click.option("--output", "-o", type=PATH, required=True, help="File to write: .tif, .parquet, .geojson or .csv.")
 @click.option(
     "--blocks",
     type=click.IntRange(1, 4096),
     help="Combine cells into about this many blocks along the longer side. Default: single cells.",
 )
+@click.option(
+    "--h3",
+    type=click.IntRange(0, 15),
+    help="Write hexagons of this resolution of H3 instead of cells (needs the extra `h3`); not for .tif.",
+)
 @OVERWRITE
-def export(release: Path, output: Path, blocks: int | None, overwrite: bool) -> None:
-    """Export the cells of a RELEASE as GeoTIFF, GeoParquet or CSV, with confidence intervals.
+def export(release: Path, output: Path, blocks: int | None, h3: int | None, overwrite: bool) -> None:
+    """Export the cells of a RELEASE, or hexagons, as GeoTIFF, GeoParquet, GeoJSON or CSV, with confidence intervals.
 
     Do not add up cells: a trip through two of them counts in both. To count the trips in an area, use `dqam query`.
 
     \b
       dqam export porto.nc -o porto.tif               cloud-optimised, with the bands trips, low and high
       dqam export porto.nc -o porto.parquet --blocks 32
+      dqam export porto.nc --h3 9 -o hexagons.parquet
     """
     import dqam
     from dqam.release.export import export as write
+    from dqam.release.hexagons import note_on_size
 
     writable(output, release)
     refuse_to_replace(output, overwrite)
-    write(dqam.open(release), output, blocks)
+    opened = dqam.open(release)
+    write(opened, output, blocks, h3)
+    if h3 is not None and (note := note_on_size(opened, h3)):
+        words.print(f"[yellow]Note:[/] {plain(note)}", soft_wrap=True)
     answers.print(str(output), markup=False, soft_wrap=True)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import numpy as np
-from rich.table import Table
+from rich.table import Column, Table
 
 from dqam.cli import plotting
 from dqam.cli.options import OVERWRITE, PATH, SURE, reads_trips, refuse_to_replace, seed_option
@@ -18,6 +17,7 @@ from dqam.cli.terminal import (
     SHOWN,
     answers,
     json_option,
+    plain,
     print_json,
     say_left_out,
     say_not_private,
@@ -25,8 +25,8 @@ from dqam.cli.terminal import (
     watched,
     words,
 )
+from dqam.cli.zones import Zones, output_option, read_zones, shape_options
 from dqam.errors import InputError
-from dqam.geometry.arrays import Numbers
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import HEADER, Snapped, random_rectangles, snap
 from dqam.runtime.files import replacing
@@ -34,6 +34,8 @@ from dqam.runtime.files import replacing
 if TYPE_CHECKING:
     from dqam.geometry.walks import Gap, Walks
     from dqam.sources import Source
+
+COUNTS = "exact_count_not_private"
 
 
 @click.command()
@@ -121,7 +123,9 @@ def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, s
     "--random", "random_count", type=click.IntRange(1, 10_000_000), help="Count in this many random rectangles instead."
 )
 @seed_option("Seed of the random rectangles.")
-@click.option("--output", "-o", type=PATH, help="Save the rectangles and counts as CSV.")
+@shape_options
+@click.option("--areas-crs", help="CRS of the file of --areas or --lines. Default: what it declares.")
+@output_option
 @OVERWRITE
 @SURE
 @json_option
@@ -133,24 +137,41 @@ def count(
     rectangle: tuple[tuple[float, float, float, float], ...],
     random_count: int | None,
     seed: int,
+    areas: Path | None,
+    lines: Path | None,
+    name_column: str | None,
+    areas_crs: str | None,
     output: Path | None,
     overwrite: bool,
     sure: bool,
     as_json: bool,
 ) -> None:
-    """Count the distinct trips of FILE in rectangles exactly (NOT PRIVATE).
+    """Count the distinct trips of FILE in areas, or the crossings of lines, exactly (NOT PRIVATE).
 
-    A side between two grid lines moves outward to the next one; the counts are for the extended rectangles.
+    A side of a rectangle between two grid lines moves outward to the next one; the counts are for the extended
+    rectangles. The areas and lines of --areas and --lines are taken as they are, except that what lies outside the
+    bounds is cut off: a trip is in an area if one of its segments meets it.
 
     \b
       dqam count trips.parquet --bounds -8.68 41.11 -8.56 41.20 --rectangle -8.62 41.14 -8.60 41.15
-      dqam count trips.parquet --bounds -8.68 41.11 -8.56 41.20 --rectangles areas.geojson -o counts.csv
+      dqam count trips.parquet --bounds -8.68 41.11 -8.56 41.20 --rectangles areas.csv -o counts.csv
+      dqam count trips.parquet --bounds -8.68 41.11 -8.56 41.20 --areas zones.geojson -o zones.parquet
+      dqam count trips.parquet --bounds -8.68 41.11 -8.56 41.20 --lines bridges.geojson --json
     """
     from dqam.geometry.counting import count_distinct
     from dqam.geometry.walks import lay
 
-    if (rectangles is not None) + bool(rectangle) + (random_count is not None) != 1:
-        raise InputError("Give rectangles in exactly one way: --rectangles FILE, --rectangle W S E N or --random N.")
+    ways = rectangles, rectangle or None, random_count, areas, lines
+    if sum(way is not None for way in ways) != 1:
+        raise InputError(
+            "Say where to count in exactly one way: --rectangles FILE, --rectangle W S E N, --random N, --areas FILE "
+            "or --lines FILE."
+        )
+    refuse_to_replace(output, overwrite)
+    zones = read_zones(areas, lines, name_column, areas_crs, grid, "--areas-crs")
+    if zones is not None:
+        _count_zones(source, zones, gap, output, as_json)
+        return
     if rectangles is not None:
         from dqam.geometry.rectangle_files import read_rectangles
 
@@ -159,11 +180,21 @@ def count(
         asked = snap(np.array(rectangle), grid)
     else:
         asked = Snapped.of(random_rectangles(grid, random_count or 0, np.random.default_rng(seed)), grid)
-    refuse_to_replace(output, overwrite)
     batches = watched(source, f"Counting in {source.name}")
     counts = count_distinct(lay(batches, grid, gap, source.name), asked.cells, grid)
     if output:
-        save_counts(output, asked, counts)
+        import shapely
+
+        from dqam.geometry.shape_tables import write_shapes
+
+        columns = {
+            **dict(zip(HEADER, asked.asked.T, strict=True)),
+            COUNTS: counts,
+            "grown": asked.grown,
+            "cut": asked.cut,
+        }
+        with replacing(output) as temporary:
+            write_shapes(temporary, columns, shapely.box(*asked.bounds.T), grid.crs, {"NOTE": NOT_PRIVATE})
     if as_json:
         print_json(
             {
@@ -177,24 +208,55 @@ def count(
             }
         )
         return
+    from dqam.release.formatting import size_of_rectangle
+
     say_not_private(answers)
     answers.print(f"Distinct trips; {asked}.")
-    table = Table(*(name.capitalize() for name in HEADER), "Trips")
-    for sides, number in zip(asked.bounds[:SHOWN], counts[:SHOWN], strict=True):
-        table.add_row(*(f"{side:.6f}" for side in sides), f"{number:,}")
+    table = Table(*(Column(name.capitalize(), no_wrap=True) for name in HEADER), "Size", "Trips")
+    for sides, cells, number in zip(asked.bounds[:SHOWN], asked.cells[:SHOWN].tolist(), counts[:SHOWN], strict=True):
+        size = size_of_rectangle(cells[2] - cells[0], cells[3] - cells[1], grid)
+        table.add_row(*(f"{side:.5f}" for side in sides), size, f"{number:,}")
     answers.print(table)
-    if len(counts) > SHOWN:
-        answers.print(f"... and {len(counts) - SHOWN:,} more{'' if output else '; save them with -o FILE'}")
+    _say_more(len(counts), output)
     if output:
         words.print(f"Saved as {output}", markup=False)
     say_left_out(source)
     say_notes(source)
 
 
-def save_counts(path: Path, rectangles: Snapped, counts: Numbers) -> None:
-    """Write a CSV file with a row for each rectangle: its sides, its exact count, and whether it was grown or cut."""
-    with replacing(path) as temporary, temporary.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([*HEADER, "exact_count_not_private", "grown", "cut"])
-        rows = zip(rectangles.asked.tolist(), counts.tolist(), rectangles.grown, rectangles.cut, strict=True)
-        writer.writerows([*sides, number, int(grown), int(cut)] for sides, number, grown, cut in rows)
+def _count_zones(source: Source, zones: Zones, gap: Gap | None, output: Path | None, as_json: bool) -> None:
+    """Count in the areas of a file, or the crossings of its lines."""
+    from dqam.geometry.area_counting import count_crossings, count_in_areas
+    from dqam.geometry.areas import PlacedAreas
+    from dqam.geometry.walks import fitting
+
+    batches = fitting(watched(source, f"Counting in {source.name}"), zones.grid, source.name)
+    if isinstance(zones.placed, PlacedAreas):
+        numbers = count_in_areas(batches, zones.placed, zones.grid, gap)
+    else:
+        numbers = count_crossings(batches, zones.placed, zones.grid, gap)
+    outside = zones.placed.outside.tolist()
+    counts = [None if out else number for out, number in zip(outside, numbers.tolist(), strict=True)]
+    zones.say_changes(grown=False)
+    if output:
+        flags = {"cut": zones.placed.cut, "repaired": zones.placed.repaired}
+        zones.save(output, {COUNTS: counts, **flags}, {"NOTE": NOT_PRIVATE})
+    if as_json:
+        told = {"private": False, "what": zones.counted, **zones.to_json(), "dropped": source.dropped}
+        print_json({"names": zones.given.names, "counts": counts, **told})
+        return
+    say_not_private(answers)
+    answers.print(f"{'Crossings' if zones.counted == 'crossings' else 'Distinct trips'}, by exact geometry.")
+    table = Table("Name", "Length" if zones.what == "lines" else "Size", zones.counted.capitalize())
+    for i, number in enumerate(counts[:SHOWN]):
+        table.add_row(plain(zones.given.names[i]), zones.size(i), "no answer" if number is None else f"{number:,}")
+    answers.print(table)
+    answers.print(zones.meaning, soft_wrap=True)
+    _say_more(len(counts), output)
+    say_left_out(source)
+    say_notes(source)
+
+
+def _say_more(number: int, output: Path | None) -> None:
+    if number > SHOWN:
+        answers.print(f"... and {number - SHOWN:,} more{'' if output else '; save them with -o FILE'}")

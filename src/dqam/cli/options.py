@@ -133,7 +133,7 @@ def reads_trips(command: Command) -> Command:
         source.path = file
         for output in (options.get("output"), options.get("picture")):
             if output is not None:
-                writable(output, file, options.get("rectangles"))
+                writable(output, file, *(options.get(name) for name in ("rectangles", "areas", "lines")))
         command(source=source, grid=grid, gap=gap, **options)
 
     return with_options(run, *TRIPS_AND_GRID)

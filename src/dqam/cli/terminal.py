@@ -33,7 +33,7 @@ answers = Console(highlight=False)
 # The options of the command line by the parameters of Python that errors name.
 FLAGS = {"swap_axes": "--swap-axes", "sure": "--sure"}
 OPTIONS = {
-    "crs": "--source-crs",  # errors name the CRS of the source; that of the grid is never the way out
+    "crs": "--source-crs",  # that of the grid is never the way out
     "on_error": "--on-error",
     "gap": "--max-gap",
     "memory": "--memory",
@@ -46,6 +46,9 @@ OPTIONS = {
     "max_trips": "--max-trips",
     "mechanism": "--mechanism",
     "ledger": "--ledger",
+    "blocks": "--blocks",
+    "h3": "--h3",
+    "confidence": "--confidence",
 }
 _TEXT = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""
 _VALUE = rf"{_TEXT}|\.\.\.|\d+(?:[./]\d+)?(?:e-?\d+)?"
@@ -56,8 +59,8 @@ _OPTION = re.compile(rf"(?<![\w/])({'|'.join(OPTIONS)})=({_VALUE})")  # not in a
 _SET_TOTAL = re.compile(rf"`?\bLedger\.set_total\(({_VALUE}),\s*({_VALUE}|\w+)\)`?")
 
 
-def in_options(message: str) -> str:
-    """A message of the library with command-line options in place of Python parameters.
+def in_options(message: str, crs: str = OPTIONS["crs"]) -> str:
+    """A message of the library with command-line options in place of Python parameters; `crs` is the one for the CRS.
 
     >>> in_options("Name it, columns={'trip': 'ride id'}, or use engine='local'.")
     "Name it, --column 'trip=ride id', or use --engine local."
@@ -72,8 +75,9 @@ def in_options(message: str) -> str:
     message = _COLUMNS.sub(columns, message)
     message = _FLAG.sub(lambda found: FLAGS[found[1]], message)
     message = _SET_TOTAL.sub(lambda found: f"`dqam ledger total {_shown(found[1])} {_shown(found[2])}`", message)
-    message = message.replace("`Ledger.history()`", "`dqam ledger`")
-    return _OPTION.sub(lambda found: f"{OPTIONS[found[1]]} {_shown(found[2])}", message)
+    message = message.replace("`Ledger.history()`", "`dqam ledger`").replace("`crossings`", "--lines FILE")
+    options = OPTIONS | {"crs": crs}
+    return _OPTION.sub(lambda found: f"{options[found[1]]} {_shown(found[2])}", message)
 
 
 def _word(value: str) -> str:

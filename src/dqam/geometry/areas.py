@@ -70,10 +70,19 @@ class PlacedAreas(PlacedShapes):
     is_rectangle: Mask
     grown: Mask
 
+    @property
+    def cells(self) -> Floats:
+        """float64[m], the sizes of the parts on the grid, in cells; NaN where outside."""
+        return np.asarray(shapely.area(self.shapes))
+
 
 @dataclass(frozen=True, eq=False)
 class PlacedLines(PlacedShapes):
     """Lines on a grid."""
+
+    def metres(self, grid: Grid) -> Floats:
+        """float64[m], the lengths of the parts on the grid, with cells as large as in its middle; NaN where outside."""
+        return np.asarray(shapely.length(shapely.transform(self.shapes, lambda xy: xy * grid.cell_metres)))
 
 
 def is_geometry(value: object) -> bool:
@@ -226,7 +235,7 @@ def _unwrapped(shapes: Shapes, grid: Grid) -> Shapes:
 def _refuse_tangles(shapes: Shapes, broken: Mask, names: tuple[str, ...]) -> None:
     """Raise an `InputError` if borders cross themselves so often that repairing them would take minutes."""
     crossings = np.zeros(len(shapes))
-    for row in np.flatnonzero(broken):
+    for row in np.flatnonzero(broken).tolist():
         rings = shapely.get_rings(shapes[row])
         corners, ring = shapely.get_coordinates(rings, return_index=True)
         pairs = np.stack([corners[:-1], corners[1:]], axis=1)[ring[:-1] == ring[1:]]

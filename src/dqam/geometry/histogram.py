@@ -24,6 +24,7 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import check_rectangles
 
 if TYPE_CHECKING:
+    from dqam.geometry.border import BorderFields
     from dqam.geometry.walks import Walks
 
 
@@ -104,6 +105,13 @@ class SpatialHistogram:
         left, right, low, high = 2 * west, 2 * east - 1, 2 * south * width, (2 * north - 1) * width
         return table[high + right] - table[low + right] - table[high + left] + table[low + left]
 
+    @cached_property
+    def border(self) -> BorderFields:
+        """This histogram in the form in which the borders of areas are followed."""
+        from dqam.geometry.border import BorderFields  # compiled code, which rectangles do not need
+
+        return BorderFields.of([(self.endpoints, self.vertical, self.horizontal)])
+
     def is_monotone(self, tolerance: float = 0.0) -> bool:
         """Whether no answer falls when its rectangle grows and all lie between 0 and the total, up to `tolerance`.
 
@@ -180,6 +188,14 @@ class TwoScaleHistogram(SpatialHistogram):
             limit = np.minimum(found[wide], self.large.answers(some) + self.offset)
             found[wide] = np.maximum(limit, self._largest_inside(some))
         return np.minimum(found, self.most)
+
+    @cached_property
+    def border(self) -> BorderFields:
+        """Both histograms, the one for small rectangles first."""
+        from dqam.geometry.border import BorderFields
+
+        both = (self, self.large)
+        return BorderFields.of([(one.endpoints, one.vertical, one.horizontal) for one in both])
 
     def is_monotone(self, tolerance: float = 0.0) -> bool:
         """Whether both histograms are monotone, up to `tolerance`."""

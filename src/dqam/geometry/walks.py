@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numba import njit
@@ -193,11 +193,8 @@ def walk(trips: Trips, grid: Grid, gap: Gap | None = None) -> Walks:
     """Lay `trips` on `grid`, and cut them where two points are further apart than `gap`."""
     if not isinstance(trips, Trips):
         raise InputError(f"trips must be a Trips object, not a {type(trips).__name__}; read it with dqam.read.")
-    gap = gap or Gap()
-    if math.isfinite(gap.seconds) and trips.time is None:
-        raise InputError("A gap in seconds needs points with a time, and these have none; give the gap in metres.")
     x, y = transform(trips.x, trips.y, trips.crs, grid.crs)
-    lines = x, y, _silences(trips, gap), trips.offsets, grid.bounds, grid.columns, grid.rows
+    lines = x, y, silences(trips, gap or Gap()), trips.offsets, grid.bounds, grid.columns, grid.rows
     return Walks(grid, trips.offsets, lines)
 
 
@@ -215,20 +212,38 @@ def lay(source: Iterable[Trips], grid: Grid, gap: Gap | None = None, name: str =
         points, found = points + walks.points, found or walks.inside > 0
         yield walks
     if points and not found:
-        raise InputError(
-            f"None of the {points:,} points of {name} lies within {grid.bounds} ({grid.crs}); "
-            f"they lie {somewhere}. Give bounds that cover them."
-        )
+        _refuse_elsewhere(points, somewhere, grid, name)
+
+
+def fitting(source: Iterable[Trips], grid: Grid, name: str = "the trips") -> Iterator[Trips]:
+    """The batches of a source as they are; raise the same errors as `lay` if the bounds do not fit the points."""
+    points, found, somewhere = 0, False, ""
+    for trips in source:
+        if not points:
+            _refuse_swapped(trips, grid, name)
+            somewhere = _roughly(trips)
+        points, found = points + trips.points, found or _inside(trips.x, trips.y, trips.crs, grid) > 0
+        yield trips
+    if points and not found:
+        _refuse_elsewhere(points, somewhere, grid, name)
+
+
+def _inside(x: Floats, y: Floats, crs: str, grid: Grid) -> int:
+    """How many points are on the grid."""
+    u, v = grid.to_cells(x, y, crs)
+    return int(np.sum((u >= 0) & (u <= grid.columns) & (v >= 0) & (v <= grid.rows)))
+
+
+def _refuse_elsewhere(points: int, somewhere: str, grid: Grid, name: str) -> NoReturn:
+    raise InputError(
+        f"None of the {points:,} points of {name} lies within {grid.bounds} ({grid.crs}); "
+        f"they lie {somewhere}. Give bounds that cover them."
+    )
 
 
 def _refuse_swapped(trips: Trips, grid: Grid, name: str) -> None:
     x, y = trips.x[:SAMPLE], trips.y[:SAMPLE]
-
-    def inside(x: Floats, y: Floats) -> int:
-        u, v = grid.to_cells(x, y, trips.crs)
-        return int(np.sum((u >= 0) & (u <= grid.columns) & (v >= 0) & (v <= grid.rows)))
-
-    if inside(x, y) < len(x) / 2 < inside(y, x):
+    if _inside(x, y, trips.crs, grid) < len(x) / 2 < _inside(y, x, trips.crs, grid):
         raise InputError(
             f"Latitude and longitude of {name} look swapped: with x and y exchanged most points lie within the "
             f"bounds. Read the data with swap_axes=True, or correct the bounds {grid.bounds}: they must be "
@@ -244,10 +259,12 @@ def _roughly(trips: Trips) -> str:
     return f"around x {round(x, -5):,.0f}, y {round(y, -5):,.0f} ({trips.crs})"
 
 
-def _silences(trips: Trips, gap: Gap) -> Mask:
+def silences(trips: Trips, gap: Gap) -> Mask:
     """bool[points]: whether the trip is cut before each point, by the gap or by `trips.cuts`; empty if none is."""
     silent = np.zeros(0, np.bool_)
-    if math.isfinite(gap.seconds) and trips.time is not None:
+    if math.isfinite(gap.seconds):
+        if trips.time is None:
+            raise InputError("A gap in seconds needs points with a time, and these have none; give the gap in metres.")
         silent = np.diff(trips.time, prepend=trips.time[:1]) > gap.seconds * 1e6
     if math.isfinite(gap.metres):
         if is_degrees(trips.crs):

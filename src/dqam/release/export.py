@@ -1,15 +1,13 @@
-"""Export a release to the formats of other tools: GeoTIFF, GeoParquet and CSV.
+"""Export a release to the formats of other tools: GeoTIFF, GeoParquet, GeoJSON and CSV.
 
-A release answers any rectangle; exports hold only the answers for cells or blocks of cells. These do not add up,
+A release answers any area; exports hold only the answers for cells, blocks of cells or hexagons. These do not add up,
 because a trip through two cells counts in both. If a release is not private, the names of the columns say so.
 """
 
 from __future__ import annotations
 
-import csv
 import math
 import os
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,36 +15,75 @@ from typing import TYPE_CHECKING, Any
 import shapely
 
 from dqam.errors import InputError
+from dqam.geometry.arrays import Floats
+from dqam.geometry.grid import DEGREES
 from dqam.geometry.rectangles import HEADER
+from dqam.geometry.shape_tables import write_shapes
+from dqam.release.answers import Answers
+from dqam.release.hexagons import Hexagons, answer_hexagons
 from dqam.release.published_map import PublishedMap
 from dqam.runtime.files import replacing
 
 if TYPE_CHECKING:
     import geopandas
 
+RASTERS = (".tif", ".tiff")
+TABLES = (".parquet", ".geojson", ".csv")
 
-def export(release: PublishedMap, path: str | os.PathLike[str], blocks: int | None = None) -> None:
-    """Write the cells of a release, or about `blocks` blocks of cells along the longer side, in the format that the
-    name ends with."""
-    write = WRITERS.get(Path(path).suffix.lower())
-    if write is None:
-        raise InputError(f"{Path(path).name}: an export must end with one of {', '.join(WRITERS)}.")
+
+def export(
+    release: PublishedMap, path: str | os.PathLike[str], blocks: int | None = None, h3: int | None = None
+) -> None:
+    """Write the cells of a release, or about `blocks` blocks of cells along the longer side, or the hexagons of the
+    resolution `h3`, in the format that the name ends with."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in (*RASTERS, *TABLES):
+        raise InputError(f"{Path(path).name}: an export must end with one of {', '.join((*RASTERS, *TABLES))}.")
+    if h3 is not None and blocks is not None:
+        raise InputError(f"Give blocks={blocks} or h3={h3}, not both: an export has either blocks or hexagons.")
+    if h3 is not None and suffix in RASTERS:
+        raise InputError(
+            f"{Path(path).name}: hexagons cannot be a raster; end the name with one of {', '.join(TABLES)}."
+        )
     with replacing(path) as temporary:
-        write(release, temporary, blocks)
+        if suffix in RASTERS:
+            _geotiff(release, temporary, blocks)
+        elif h3 is None:
+            found = release.cells(blocks)
+            shapes = shapely.box(*found.rectangles.bounds.T)
+            sides = dict(zip(HEADER, found.rectangles.bounds.T, strict=True)) if suffix == ".csv" else {}
+            columns = {**sides, **_columns(release, found)}
+            write_shapes(temporary, columns, shapes, release.grid.crs, notes(release), suffix)
+        else:
+            hexagons = answer_hexagons(release, h3)
+            columns = {"h3": hexagons.index, **_columns(release, hexagons), "cut": hexagons.cut}
+            write_shapes(temporary, columns, hexagons.shapes, DEGREES, notes(release), suffix)
 
 
 def to_geodataframe(release: PublishedMap, blocks: int | None = None) -> geopandas.GeoDataFrame:
     """A row for each cell or block: geometry, trips, low, high."""
     geopandas = _needed("geopandas")
     found = release.cells(blocks)
-    columns = {name: getattr(found, field) for name, field in _columns(release).items()}
     geometry = shapely.box(*found.rectangles.bounds.T)
-    return geopandas.GeoDataFrame(columns, geometry=geometry, crs=release.grid.crs)
+    return geopandas.GeoDataFrame(_columns(release, found), geometry=geometry, crs=release.grid.crs)
 
 
-def _columns(release: PublishedMap) -> dict[str, str]:
-    """The names of a table's columns, and of the answers in them."""
-    return {"trips" if release.provenance.private else "trips_not_private": "value", "low": "low", "high": "high"}
+def to_h3(release: PublishedMap, resolution: int) -> geopandas.GeoDataFrame:
+    """A row for each hexagon that meets the map: h3, trips, low, high, cut, geometry."""
+    geopandas = _needed("geopandas", "h3")
+    found = answer_hexagons(release, resolution)
+    columns = {"h3": found.index, **_columns(release, found), "cut": found.cut}
+    return geopandas.GeoDataFrame(columns, geometry=found.shapes, crs=DEGREES)
+
+
+def _columns(release: PublishedMap, found: Answers | Hexagons) -> dict[str, Floats]:
+    """The columns of a table with the answers."""
+    return {answer_column(release, "trips"): found.value, "low": found.low, "high": found.high}
+
+
+def answer_column(release: PublishedMap, what: str) -> str:
+    """The name of the column with the answers, trips or crossings; it says so if they are not private."""
+    return what if release.provenance.private else f"{what}_not_private"
 
 
 def _geotiff(release: PublishedMap, path: Path, blocks: int | None) -> None:
@@ -64,49 +101,22 @@ def _geotiff(release: PublishedMap, path: Path, blocks: int | None) -> None:
     profile = {"driver": "COG", "width": columns, "height": rows, "count": 3, "dtype": "float64", "crs": grid.crs}
     place = transform.from_bounds(*grid.bounds, columns, rows)
     with rasterio.open(path, "w", transform=place, compress="deflate", **profile) as file:
-        for band, (name, field) in enumerate(_columns(release).items(), 1):
-            file.write(getattr(found, field).reshape(rows, columns)[::-1], band)
+        for band, (name, numbers) in enumerate(_columns(release, found).items(), 1):
+            file.write(numbers.reshape(rows, columns)[::-1], band)
             file.set_band_description(band, name)
-        file.update_tags(**_words(release))
+        file.update_tags(**notes(release))
 
 
-def _geoparquet(release: PublishedMap, path: Path, blocks: int | None) -> None:
-    from pyarrow import parquet
-
-    to_geodataframe(release, blocks).to_parquet(path)
-    table = parquet.read_table(path)  # GeoPandas does not write notes of our own
-    notes = {name.encode(): text.encode() for name, text in _words(release).items()}
-    parquet.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **notes}), path)
-
-
-def _csv(release: PublishedMap, path: Path, blocks: int | None) -> None:
-    found, columns = release.cells(blocks), _columns(release)
-    numbers = (getattr(found, field).tolist() for field in columns.values())
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([*HEADER, *columns])
-        for sides, *answer in zip(found.rectangles.bounds.tolist(), *numbers, strict=True):
-            writer.writerow([*sides, *answer])
-
-
-def _words(release: PublishedMap) -> dict[str, str]:
+def notes(release: PublishedMap) -> dict[str, str]:
     """The notes that must accompany the numbers."""
     provenance = release.provenance
     return {"TITLE": provenance.title, "PROMISE": provenance.promise, "RELEASE": provenance.id}
 
 
-def _needed(module: str) -> Any:
-    """Import a library of the extra `gis`."""
+def _needed(module: str, extra: str = "gis") -> Any:
+    """Import a library of an extra."""
     try:
         return import_module(module)
     except ImportError:
         name = module.partition(".")[0]
-        raise InputError(f"This needs {name}, which is not installed: pip install 'dqam[gis]'.") from None
-
-
-WRITERS: dict[str, Callable[[PublishedMap, Path, int | None], None]] = {
-    ".tif": _geotiff,
-    ".tiff": _geotiff,
-    ".parquet": _geoparquet,
-    ".csv": _csv,
-}
+        raise InputError(f"This needs {name}, which is not installed: pip install 'dqam[{extra}]'.") from None

@@ -150,6 +150,44 @@ def area(width: float, height: float) -> str:
     return f"{number if high.endswith(f' {unit}') else wide} {TIMES} {high}"
 
 
+def area_in_words(square_metres: float) -> str:
+    """The size of an area in square metres, or in square kilometres from 0.1 km² on.
+
+    >>> area_in_words(832_100), area_in_words(53_271), area_in_words(1.234e13)
+    ('0.832 km²', '53,300 m²', '12,300,000 km²')
+    """
+    large = square_metres >= 99_500
+    return f"{float(f'{square_metres / (1e6 if large else 1):.3g}'):,.10g} {'km²' if large else 'm²'}"
+
+
+def size_of_area(cells: float, grid: Grid) -> str:
+    """The size of an area on a grid, on the ground and in cells; only in cells if their size in metres is unknown.
+
+    >>> size_of_area(120, Grid((0, 0, 8000, 8000), 80, 80, "EPSG:32631"))
+    '1.2 km² (120 cells)'
+    """
+    in_cells = _cells(number(cells))
+    if ground(grid) is None:
+        return in_cells
+    return f"{area_in_words(cells * grid.cell_metres[0] * grid.cell_metres[1])} ({in_cells})"
+
+
+def size_of_rectangle(columns: int, rows: int, grid: Grid) -> str:
+    """The sides of a rectangle of whole cells, likewise.
+
+    >>> size_of_rectangle(12, 8, Grid((0, 0, 8000, 8000), 80, 80, "EPSG:32631")).replace(TIMES, "x")
+    '1.2 x 0.8 km (12 x 8 cells)'
+    """
+    in_cells = _cells(f"{columns:,} {TIMES} {rows:,}")
+    if ground(grid) is None:
+        return in_cells
+    return f"{area(columns * grid.cell_metres[0], rows * grid.cell_metres[1])} ({in_cells})"
+
+
+def _cells(count: str) -> str:
+    return f"{count} cell{'' if count == '1' else 's'}"
+
+
 def ground(grid: Grid) -> tuple[float, float] | None:
     """Width and height of the map in metres, measured at its centre; None where they are unknown."""
     width, height = grid.cell_metres[0] * grid.columns, grid.cell_metres[1] * grid.rows

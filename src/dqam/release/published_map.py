@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -80,8 +81,11 @@ class PublishedMap:
         if isinstance(areas, PlacedAreas):
             from dqam.geometry.area_answers import answer_areas  # compiled code, which rectangles do not need
 
-            return self._answers(answer_areas(self.histogram, areas), areas, confidence)
-        return self._answers(self.histogram.answers(areas.cells), areas, confidence)
+            found = answer_areas(self.histogram, areas)
+            deviations = None if self.uncertainty is None else self.uncertainty.area_deviations(areas, found)
+            return self._answers(found.value, deviations, areas, confidence)
+        deviations = None if self.uncertainty is None else self.uncertainty.deviations(areas.cells)
+        return self._answers(self.histogram.answers(areas.cells), deviations, areas, confidence)
 
     def crossings(self, lines: Any, *, crs: str | None = None, confidence: float = CONFIDENCE) -> Any:
         """How often trips cross a line, such as a bridge or a cordon: crossings, not distinct trips.
@@ -99,15 +103,20 @@ class PublishedMap:
             return lines.assign(**{answers.counted: answers.value, "low": answers.low, "high": answers.high})
         if not isinstance(lines, PlacedLines):
             lines = place_lines(list(lines), self.grid, crs or _declared_crs(lines))
-        return self._answers(answer_lines(self.histogram, lines), lines, confidence)
+        found = answer_lines(self.histogram, lines)
+        deviations = None if self.uncertainty is None else self.uncertainty.line_deviations(lines, found)
+        return self._answers(found.value, deviations, lines, confidence)
 
-    def _answers(self, value: Floats, asked: Snapped | PlacedShapes, confidence: float) -> Answers:
+    def _answers(
+        self, value: Floats, deviations: Floats | None, asked: Snapped | PlacedShapes, confidence: float
+    ) -> Answers:
+        """Answers with intervals, if the mechanism gives them."""
         low, high = np.full((2, len(value)), np.nan)
-        if not isinstance(asked, PlacedLines):
-            value = np.clip(value, 0, max(float(self.histogram.total), 0.0))
-        if self.uncertainty is not None and isinstance(asked, Snapped):
-            low, high = self.uncertainty.intervals(asked.cells, confidence)
-        return Answers(value, low, high, asked)
+        endless = isinstance(asked, PlacedLines)  # a trip can cross a line any number of times
+        if self.uncertainty is not None and deviations is not None:
+            low, high = self.uncertainty.around(value, deviations, confidence, math.inf if endless else None)
+        most = math.inf if endless else max(float(self.histogram.total), 0.0)
+        return Answers(np.clip(value, 0, most), low, high, asked)
 
     def cells(self, blocks: int | None = None, confidence: float = CONFIDENCE) -> Answers:
         """The answers for all cells or, with `blocks`, for about that many blocks of cells along the longer side.

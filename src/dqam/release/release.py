@@ -21,7 +21,7 @@ class Release(PublishedMap):
     counts(rectangles)               many at once; `.to_frame()` makes a table of the answers
     trips                            all distinct trips on the map
     cells()                          every cell, or blocks of cells
-    report(), to_geodataframe(), to_xarray(), save(path)
+    report(), to_geodataframe(), to_h3(resolution), to_xarray(), save(path)
 
     `grid` is where the map is; `provenance` is how it was made and what it guarantees. Everything in a release was
     either paid for from the privacy budget or public from the start, so any use of it is safe.
@@ -56,6 +56,21 @@ class Release(PublishedMap):
         from dqam.release.export import to_geodataframe
 
         return to_geodataframe(self, blocks)
+
+    def to_h3(self, resolution: int) -> geopandas.GeoDataFrame:
+        """A row for each hexagon of H3 that meets the map: h3 (its index), trips, low, high, cut and geometry; 90 %
+        intervals.
+
+        Hexagons at the border of the map are answered for the part on it (`cut`); their geometry is the whole hexagon.
+        Rows do not add up: a trip through two hexagons counts in both. Counts of hexagons that are smaller than a cell
+        are only interpolated.
+
+        Args:
+            resolution: 0 (large) to 15 (small) of H3; at most 1,000,000 hexagons may meet the map.
+        """
+        from dqam.release.export import to_h3
+
+        return to_h3(self, resolution)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write one NetCDF-4 file, for `dqam.open`; it appears whole or not at all, and replaces no other

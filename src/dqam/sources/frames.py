@@ -14,8 +14,8 @@ import pyarrow as pa
 import shapely
 
 from dqam.errors import InputError
+from dqam.geometry.declared_crs import crs_name
 from dqam.geometry.ids import EXACT_BELOW
-from dqam.sources.geometry_column import crs_name
 from dqam.sources.tables import ArrowTable, Batches, MemoryTable, Skip, Table, input_errors
 
 

@@ -14,8 +14,8 @@ import pyarrow.types as pt
 from pyarrow.fs import FileSystem
 
 from dqam.errors import InputError
+from dqam.geometry.declared_crs import declared_crs, primary_column
 from dqam.runtime.threads import ahead
-from dqam.sources.geometry_column import declared_crs, primary_column
 from dqam.sources.tables import Batches, RemainingMinimum, Skip, Table, input_errors
 
 _BIG_ROW_GROUP = 32 << 20  # bytes; larger row groups are streamed rather than decoded whole

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from dqam.errors import InputError
 from dqam.geometry.arrays import Integers
-from dqam.sources.geometry_column import declared_crs, primary_column
+from dqam.geometry.declared_crs import declared_crs, primary_column
 
 Batches = Iterator[tuple[pa.RecordBatch, float]]
 Skip = Callable[[str, int], None]  # called with the reason why rows are left out, and their number
