@@ -159,7 +159,7 @@ def test_draw_a_rectangle(visit: Opener, pair: Served) -> None:
     page.keyboard.up("Shift")
     check_answer(page, pair, "A")
     expect(page.locator("#said")).to_contain_text("Rectangle A: ")
-    expect(page.locator('li[data-name="A"] .note')).to_contain_text("km")
+    expect(page.locator('li[data-name="A"] .note')).to_contain_text(re.compile(r"\d\skm \(\d+\s\N{MULTIPLICATION SIGN}\s\d+ cells\)"))
     expect(page.locator("path.answered")).to_have_count(1)
     page.click("#draw")
     drag(page, (0.5, 0.3), (0.7, 0.5))

@@ -22,7 +22,15 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
 from dqam.errors import InputError
-from dqam.explorer.geojson import InvalidGeojsonError, Kind, answer_features, null_for_nan, read_features, to_geometries
+from dqam.explorer.geojson import (
+    REQUESTS,
+    InvalidGeojsonError,
+    Kind,
+    answer_features,
+    null_for_nan,
+    read_features,
+    to_geometries,
+)
 from dqam.explorer.layer import Layer, check_place, in_degrees, outlines
 from dqam.explorer.middleware import BodyLimitMiddleware, SecurityHeadersMiddleware, check_tiles
 from dqam.explorer.schema import (
@@ -34,14 +42,12 @@ from dqam.explorer.schema import (
     MOST_RECTANGLES,
     AnsweredAreas,
     AnsweredLines,
-    AreasRequest,
     BackgroundTiles,
     Count,
     Counts,
     CountsRequest,
     ErrorMessage,
     LayerInfo,
-    LinesRequest,
     ReleaseInfo,
 )
 from dqam.geometry.grid import DEGREES, Grid, is_degrees
@@ -58,9 +64,9 @@ This server only has releases, not the raw trips. The privacy budget of a releas
 use none and reveal nothing more, so ask as many as you like.
 
 A side of a rectangle between two grid lines moves outward to the next one, and what lies outside the map is cut off;
-every answer says which rectangle it is for. Answers for rectangles of whole cells are those of the map itself; those for
-other areas and for lines are computed along their borders. Distinct trips do not add up: a trip through two areas counts
-in both.
+every answer says which rectangle it is for. Answers for rectangles of whole cells are those of the map itself; those
+for other areas and for lines are computed along their borders. Distinct trips do not add up: a trip through two areas
+counts in both.
 
 A request has at most 1 MiB and {MOST_RECTANGLES:,} rectangles, or 8 MiB of GeoJSON with {MOST_FEATURES:,} features and
 {MOST_CORNERS:,} corners in all. An error is reported as `{{"error": "one sentence"}}`.
@@ -77,16 +83,18 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     **NO_SUCH_RELEASE,
 }
 TOO_LARGE: dict[int | str, dict[str, Any]] = {413: {"model": ErrorMessage, "description": "The body is too large."}}
-GEOJSON = "application/geo+json"
-GEOJSON_ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {
-        "model": ErrorMessage,
-        "description": "The body is not JSON, or nothing in it can be answered: outside the map, too many corners, in an "
-        "unknown CRS.",
-    },
-    404: NO_SUCH_RELEASE[404],
-    **TOO_LARGE,
-    422: {"model": ErrorMessage, "description": "The body is not the GeoJSON described, or a parameter is out of range."},
+SCHEMAS = "#/components/schemas/"
+GEOJSON_ERRORS: dict[int | str, dict[str, Any]] = {  # unlike the answers, these are plain JSON
+    status: {
+        "description": words,
+        "content": {"application/json": {"schema": {"$ref": f"{SCHEMAS}{ErrorMessage.__name__}"}}},
+    }
+    for status, words in (
+        (400, "The body is not JSON, or cannot be answered: outside the map, too many corners, in an unknown CRS."),
+        (404, NO_SUCH_RELEASE[404]["description"]),
+        (413, TOO_LARGE[413]["description"]),
+        (422, "The body is not the GeoJSON described, or a parameter is out of range."),
+    )
 }
 
 AT_ONCE = 2  # long requests that are handled at the same time; the others wait
@@ -101,12 +109,21 @@ class NoSuchReleaseError(InputError):
     """A request for a release that is not on this server."""
 
 
+STATUSES = {NoSuchReleaseError: 404, InvalidGeojsonError: 422}
+
+
 class Json(JSONResponse):
     """JSON in ASCII, with all digits of every number."""
 
     def render(self, content: Any) -> bytes:
         """The body."""
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
+class GeoJson(Json):
+    """GeoJSON."""
+
+    media_type = "application/geo+json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +170,7 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
     app.add_middleware(BodyLimitMiddleware)
     app.add_middleware(SecurityHeadersMiddleware, tiles=tiles)
     _explain_errors(app)
+    _describe_geojson(app)
     _serve_pages(app)
 
     def find(n: int) -> NamedRelease:
@@ -228,7 +246,7 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
             ask = release.counts if kind == "areas" else release.crossings
             answers = _asked(ask, release.grid, to_geometries(features), crs, confidence)
             try:
-                return Json(answer_features(release, answers, features, kind, confidence), media_type=GEOJSON)
+                return GeoJson(answer_features(release, answers, features, kind, confidence))
             except ValueError:  # the only numbers not made here
                 raise InvalidGeojsonError("A property or id is a number that JSON cannot express; remove it.") from None
 
@@ -236,8 +254,10 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
 
     @app.post(
         "/api/releases/{n}/areas",
-        responses={200: _geojson(AnsweredAreas), **GEOJSON_ERRORS},
-        openapi_extra={"requestBody": _geojson(AreasRequest)},
+        response_class=GeoJson,
+        response_model=AnsweredAreas,
+        responses=GEOJSON_ERRORS,
+        openapi_extra=_request_body("areas"),
         summary="Trips through areas of any shape",
         tags=["answers"],
     )
@@ -252,8 +272,10 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
 
     @app.post(
         "/api/releases/{n}/lines",
-        responses={200: _geojson(AnsweredLines), **GEOJSON_ERRORS},
-        openapi_extra={"requestBody": _geojson(LinesRequest)},
+        response_class=GeoJson,
+        response_model=AnsweredLines,
+        responses=GEOJSON_ERRORS,
+        openapi_extra=_request_body("lines"),
         summary="Crossings of lines",
         tags=["answers"],
     )
@@ -349,13 +371,16 @@ def _asked(ask: Callable[..., Answers], grid: Grid, asked: Any, crs: str, confid
 
 def _columns(release: Release, answers: Answers) -> dict[str, list[Any]]:
     """Answers as lists, by the names in the API."""
-    bounds = answers.rectangles.bounds
+    bounds, cells = answers.rectangles.bounds, answers.rectangles.cells
+    sides = cells[:, 2:] - cells[:, :2]
     return {
         "value": answers.value.tolist(),
         "low": null_for_nan(answers.low.tolist()),
         "high": null_for_nan(answers.high.tolist()),
         "bounds": in_degrees(bounds, release.grid).tolist(),
         "grid_bounds": bounds.tolist(),
+        "cells": sides.tolist(),
+        "metres": [null_for_nan(row) for row in (sides * release.grid.cell_metres).tolist()],
         "grown": answers.rectangles.grown.tolist(),
         "cut": answers.rectangles.cut.tolist(),
     }
@@ -389,12 +414,36 @@ def _release_info(n: int, named: NamedRelease) -> dict[str, Any]:
     }
 
 
+def _request_body(kind: Kind) -> dict[str, Any]:
+    """The description of a body that the server reads itself, to check it in the background."""
+    schema = {name: part for name, part in _schema(kind).items() if name != "$defs"}
+    content = {name: {"schema": schema} for name in (GeoJson.media_type, Json.media_type)}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def _schema(kind: Kind) -> dict[str, Any]:
+    return REQUESTS[kind].json_schema(ref_template=SCHEMAS + "{model}")
+
+
+def _describe_geojson(app: FastAPI) -> None:
+    """Add the schemas that GeoJSON bodies refer to, which FastAPI does not know of, to the description of the API."""
+    describe = app.openapi
+
+    def with_geojson() -> dict[str, Any]:
+        told = describe()
+        for kind in REQUESTS:
+            told["components"]["schemas"] |= _schema(kind)["$defs"]
+        return told
+
+    app.openapi = with_geojson  # type: ignore[method-assign]
+
+
 def _explain_errors(app: FastAPI) -> None:
     """Answer every error of a user with one sentence."""
 
     @app.exception_handler(InputError)
     async def explain_input_error(request: Request, error: InputError) -> Response:
-        return Json({"error": str(error)}, 404 if isinstance(error, NoSuchReleaseError) else 400)
+        return Json({"error": str(error)}, STATUSES.get(type(error), 400))
 
     @app.exception_handler(HTTPException)
     async def explain_http_error(request: Request, error: HTTPException) -> Response:

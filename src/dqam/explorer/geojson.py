@@ -6,24 +6,21 @@ import math
 import re
 from typing import Any, Literal
 
-import numpy as np
 import pydantic_core
-import pyproj
 import shapely
 from pydantic import TypeAdapter, ValidationError
 
 from dqam.errors import InputError
 from dqam.explorer.schema import MOST_CORNERS, AreasRequest, LinesRequest
-from dqam.geometry.areas import PlacedShapes
-from dqam.geometry.arrays import Floats
-from dqam.geometry.grid import DEGREES, Grid, transform
+from dqam.geometry.areas import PlacedAreas, PlacedLines
+from dqam.geometry.grid import DEGREES
 from dqam.release.answers import Answers
 from dqam.release.release import Release
 
 Kind = Literal["areas", "lines"]
 REQUESTS: dict[Kind, TypeAdapter[Any]] = {"areas": TypeAdapter(AreasRequest), "lines": TypeAdapter(LinesRequest)}
+FLAGS: dict[Kind, tuple[str, ...]] = {"areas": ("grown", "cut", "repaired"), "lines": ("cut",)}
 DEPTH = {"LineString": 1, "Polygon": 2, "MultiLineString": 2, "MultiPolygon": 3}  # of lists around a position
-EQUAL_AREA = "EPSG:6933"  # in metres
 NOTES: dict[Kind, str] = {
     "areas": "Numbers of distinct trips: a trip through several areas counts in each, so they do not add up.",
     "lines": "Crossings, not distinct trips: a trip that crosses a line several times counts each time.",
@@ -74,17 +71,11 @@ def answer_features(
 ) -> dict[str, Any]:
     """The features with their answers, as a FeatureCollection."""
     asked = answers.asked
-    assert isinstance(asked, PlacedShapes)
-    numbers = {answers.counted: answers.value, "low": answers.low, "high": answers.high}
-    if kind == "areas":
-        numbers |= {"km2": square_kilometres(asked, release.grid), "cells": shapely.area(asked.shapes)}
-    else:
-        numbers |= {"km": kilometres(asked, release.grid)}
-    flags = {**answers.flags, "outside": asked.outside}
-    if kind == "lines":
-        del flags["repaired"]
-    columns = {name: null_for_nan(found.tolist()) for name, found in numbers.items()}
-    columns |= {name: flag.tolist() for name, flag in flags.items()}
+    assert isinstance(asked, PlacedAreas | PlacedLines)
+    numbers = {answers.counted: answers.value, "low": answers.low, "high": answers.high, **asked.sizes(release.grid)}
+    columns: dict[str, list[Any]] = {name: null_for_nan(found.tolist()) for name, found in numbers.items()}
+    columns |= {name: flag.tolist() for name, flag in answers.flags.items() if name in FLAGS[kind]}
+    columns["outside"] = asked.outside.tolist()
     answered = []
     for feature, *row in zip(features, *columns.values(), strict=True):
         told = {"id": feature["id"]} if feature.get("id") is not None else {}
@@ -101,39 +92,8 @@ def answer_features(
 
 
 def null_for_nan(numbers: list[float]) -> list[float | None]:
-    """The numbers, with None for NaN, which JSON does not have."""
-    return [None if math.isnan(number) else number for number in numbers]
-
-
-def square_kilometres(areas: PlacedShapes, grid: Grid) -> Floats:
-    """The size of the part of each area on the map, on the ellipsoid, float64[m]; NaN where there is none."""
-
-    def spread(cells: Floats) -> Floats:
-        return np.stack(transform(*_on_earth(cells, grid), grid.crs, EQUAL_AREA), axis=1)
-
-    size: Floats = shapely.area(shapely.transform(areas.shapes, spread)) / 1e6
-    return size
-
-
-def kilometres(lines: PlacedShapes, grid: Grid) -> Floats:
-    """The length of the part of each line on the map, on the ellipsoid, float64[m]; NaN where there is none."""
-    parts, line = shapely.get_parts(lines.shapes, return_index=True)
-    cells, part = shapely.get_coordinates(parts, return_index=True)
-    x, y = transform(*_on_earth(cells, grid), grid.crs, DEGREES)
-    _, _, metres = pyproj.Geod(ellps="WGS84").inv(x[:-1], y[:-1], x[1:], y[1:])
-    together = part[:-1] == part[1:]
-    length = np.where(lines.outside, np.nan, 0.0)
-    np.add.at(length, line[part[:-1][together]], metres[together] / 1000)
-    return length
-
-
-def _on_earth(cells: Floats, grid: Grid) -> tuple[Floats, Floats]:
-    """Positions in cells, float64[n, 2], as x and y in the CRS of the grid."""
-    west, south, east, north = grid.bounds
-    return (
-        west + cells[:, 0] * ((east - west) / grid.columns),
-        south + cells[:, 1] * ((north - south) / grid.rows),
-    )
+    """The numbers, with None for NaN and infinity, which JSON does not have."""
+    return [number if math.isfinite(number) else None for number in numbers]
 
 
 def _lines(coordinates: list[Any], depth: int) -> list[list[list[float]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
 from dqam.geometry.grid import DEGREES
 from dqam.release.published_map import CONFIDENCE
@@ -25,6 +25,8 @@ CRS_MEANING = (
 CONFIDENCE_MEANING = (
     "Confidence level of the interval from `low` to `high`. In some busy places the true coverage is lower."
 )
+
+METRES_MEANING = "Width and height on the ground, in metres, with cells as large as in the middle of the map."
 
 
 class ErrorMessage(BaseModel):
@@ -104,6 +106,8 @@ class Count(Estimate):
     outline: list[list[float]] = Field(
         description="Outline of the answered cells: longitudes and latitudes, counterclockwise."
     )
+    cells: list[int] = Field(description="Columns and rows of cells that were answered.")
+    metres: list[float | None] = Field(description=METRES_MEANING)
     grown: bool = Field(description="Whether a side moved outward to the next grid line.")
     cut: bool = Field(description="Whether a part outside the map was cut off.")
 
@@ -136,6 +140,8 @@ class Counts(BaseModel):
     )
     bounds: list[Sides] = Field(description="Smallest rectangles in degrees around the answered cells.")
     grid_bounds: list[Sides] = Field(description="Bounds of the answered cells, in the CRS of the grid.")
+    cells: list[list[int]] = Field(description="Columns and rows of cells that were answered.")
+    metres: list[list[float | None]] = Field(description=METRES_MEANING)
     grown: list[bool] = Field(description="Whether a side moved outward to the next grid line.")
     cut: list[bool] = Field(description="Whether a part outside the map was cut off.")
 
@@ -146,7 +152,7 @@ Position = Annotated[
 ]
 Ring = Annotated[list[Position], Field(min_length=4, description="A closed ring: its last position is its first.")]
 Line = Annotated[list[Position], Field(min_length=2)]
-Id = Annotated[str | int | float | None, Field(description="Given back as it is.")]
+Id = Annotated[StrictStr | StrictInt | StrictFloat | None, Field(description="Given back as it is.")]
 Properties = Annotated[dict[str, Any] | None, Field(description="Given back, with those of the answer added.")]
 SQUARE = [[-30.01, 44.99], [-29.99, 44.99], [-29.98, 45.01], [-30.01, 45.01], [-30.01, 44.99]]
 BRIDGE = [[-30.01, 45.0], [-29.99, 45.001]]
@@ -156,7 +162,7 @@ class Polygon(BaseModel):
     """A polygon of GeoJSON."""
 
     type: Literal["Polygon"]
-    coordinates: list[Ring] = Field(min_length=1, description="The border and, after it, the holes.", examples=[[SQUARE]])
+    coordinates: list[Ring] = Field(min_length=1, description="The border, then the holes.", examples=[[SQUARE]])
 
 
 class MultiPolygon(BaseModel):
@@ -235,10 +241,12 @@ class AreaProperties(BaseModel):
     trips: float | None = Field(description="Estimated number of distinct trips; null outside the map.")
     low: Low
     high: High
-    km2: float | None = Field(description="Area on the map, in square kilometres; null outside the map.")
-    cells: float | None = Field(description="Area on the map, in cells; null outside the map.")
+    cells: float | None = Field(description="Size of the part on the map, in cells; null outside the map.")
+    square_metres: float | None = Field(
+        description="The same on the ground, with cells as large as in the middle of the map."
+    )
     grown: bool = Field(
-        description="Whether it is a rectangle along the axes of the grid and a side moved outward to the next grid line."
+        description="Whether it is a rectangle along the axes of the grid, and a side moved out to the next grid line."
     )
     cut: Cut
     repaired: bool = Field(description="Whether its border crossed itself and was repaired.")
@@ -256,7 +264,9 @@ class LineProperties(BaseModel):
     )
     low: Low
     high: High
-    km: float | None = Field(description="Length on the map, in kilometres; null outside the map.")
+    metres: float | None = Field(
+        description="Length of the part on the map, with cells as large as in the middle of the map; null outside it."
+    )
     cut: Cut
     outside: Outside
 

@@ -51,12 +51,13 @@ function interval(answer) {
   return answer.low === null ? "no confidence interval" : `${whole(answer.low)} to ${whole(answer.high)}`;
 }
 
-function kilometres(bounds) {
-  const [west, south, east, north] = bounds;
-  const middle = (south + north) / 2;
-  const spell = (metres) => (metres / 1000).toPrecision(metres >= 1e6 ? 4 : 3).replace(/\.0+$/, "");
-  const wide = map.distance([middle, west], [middle, east]);
-  return `${spell(wide)} × ${spell(map.distance([south, west], [north, west]))} km`;
+/** The sides of a rectangle of whole cells, on the ground and in cells. */
+function sizeOf({ metres, cells: [columns, rows] }) {
+  const inCells = `${whole(columns)} × ${whole(rows)} ${columns * rows === 1 ? "cell" : "cells"}`;
+  if (metres.includes(null)) return inCells;
+  const large = Math.max(...metres) >= 995;
+  const spell = (side) => Number((side / (large ? 1000 : 1)).toPrecision(3)).toLocaleString("en");
+  return `${metres.map(spell).join(" × ")} ${large ? "km" : "m"} (${inCells})`;
 }
 
 function theme() {
@@ -536,7 +537,7 @@ function card(rectangle, longest) {
   const about = [];
   if (answer) {
     if (state.against === null) about.push(shareOf(answer, state.releases[state.show]));
-    about.push(kilometres(answer.bounds));
+    about.push(sizeOf(answer));
     if (answer.grown) about.push("extended to whole cells");
     if (answer.cut) about.push("clipped to the map");
   }
