@@ -2,6 +2,7 @@
 
 import { RECTANGLES, differenceScale, tripsScale } from "./colours.js";
 import { graticule } from "./graticule.js";
+import { makeZones } from "./zones.js";
 
 const $ = (id) => document.getElementById(id);
 const SIDES = ["west", "south", "east", "north"];
@@ -20,7 +21,7 @@ const state = {
   opacity: 85,
 };
 const layers = new Map(); // of releases: promises of { facts, values }
-let map, picture, painted, handles;
+let map, picture, painted, handles, zones;
 
 /* Words and elements */
 
@@ -283,6 +284,7 @@ async function paint() {
   picture = new Picture(canvas, [[south, west], [north, east]], { opacity: state.opacity / 100, zIndex: 1 }).addTo(map);
   painted = { facts, values, mode };
   showLegend(scale, facts, mode);
+  zones.showAgain();
   $("map").dataset.painted = `${mode} ${ids} ${colours}`;
 }
 
@@ -706,6 +708,7 @@ function chooseReleases(show, against) {
   paint();
   refresh();
   state.rectangles.forEach(ask);
+  zones.askAgain();
 }
 
 function explain(release) {
@@ -930,6 +933,7 @@ async function start() {
     ["api/releases", "api/background"].map((address) => get(address).then((answer) => answer.json())));
   state.releases = releases;
   makeMap(background);
+  zones = makeZones({ map, get, make, whole, interval, complain, say, theme, shown: () => state.show });
   listen();
   readAddress();
 }
