@@ -420,6 +420,7 @@ def test_zones_of_a_file(visit: Opener, pair: Served) -> None:
     rows = page.locator("#zones-rows tr")
     expect(rows).to_have_count(200)
     expect(page.locator("path.zone")).to_have_count(200)
+    expect(page.locator("#legend-title")).to_have_text("Distinct trips per zone")
     wanted = release.counts(areas, crs="EPSG:4326")
     seen = [float(value) for value in rows.evaluate_all("rows => rows.map(row => row.dataset.value)")]
     assert seen == sorted(wanted.value.tolist(), reverse=True)
@@ -435,3 +436,4 @@ def test_zones_of_a_file(visit: Opener, pair: Served) -> None:
     page.locator("#map").evaluate(drop, "no JSON")
     expect(page.locator("#problem")).to_contain_text("This file is not GeoJSON")
     expect(page.locator("#zones")).to_be_hidden()
+    expect(page.locator("#legend-title")).to_have_text("Distinct trips per cell")

@@ -290,8 +290,12 @@ async function paint() {
 
 function showLegend(scale, facts, mode) {
   const where = String(facts.block) === "1,1" ? "per cell" : `per ${facts.block[0]} × ${facts.block[1]} cells`;
-  $("legend-title").textContent = mode === "difference"
-    ? `Trips ${where}: ${state.releases[state.against].name} − ${state.releases[state.show].name}` : `Distinct trips ${where}`;
+  drawScale(scale, mode === "difference"
+    ? `Trips ${where}: ${state.releases[state.against].name} − ${state.releases[state.show].name}` : `Distinct trips ${where}`);
+}
+
+function drawScale(scale, title) {
+  $("legend-title").textContent = title;
   const [canvas, context] = [$("ramp"), $("ramp").getContext("2d")];
   context.clearRect(0, 0, canvas.width, 1);
   for (let x = 0; x < canvas.width; x++) {
@@ -933,7 +937,7 @@ async function start() {
     ["api/releases", "api/background"].map((address) => get(address).then((answer) => answer.json())));
   state.releases = releases;
   makeMap(background);
-  zones = makeZones({ map, get, make, whole, interval, complain, say, theme, shown: () => state.show });
+  zones = makeZones({ map, get, make, whole, interval, complain, say, theme, paint, drawScale, shown: () => state.show });
   listen();
   readAddress();
 }

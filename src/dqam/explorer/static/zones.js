@@ -24,7 +24,7 @@ function nameOf({ id, properties }, i) {
   return String(properties?.name || words || (id ?? i + 1));
 }
 
-export function makeZones({ map, get, make, whole, interval, complain, say, theme, shown }) {
+export function makeZones({ map, get, make, whole, interval, complain, say, theme, paint, drawScale, shown }) {
   let [file, rows, drawn, column, down, asked] = [null, [], null, "number", true, 0];
 
   async function open(chosen) {
@@ -72,7 +72,9 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
       const style = { className: "zone", color: areas ? "#666" : colour, weight: areas ? 1 : 5, fillColor: colour, fillOpacity: 0.8 };
       L.geoJSON(row.feature, { style }).bindTooltip(make("span", {}, words(row)), { sticky: true }).addTo(drawn);
     }
-    $("zones-note").textContent = `${file.answer.note} ${scale.ticks.map((tick) => tick.words).join(", ")} on the colour scale.`;
+    drawScale(scale, file.path === "areas" ? "Distinct trips per zone" : "Crossings per line");
+    $("map").classList.add("with-zones"); // the colours of cells are on another scale, so they fade
+    $("zones-note").textContent = file.answer.note;
     list();
   }
 
@@ -103,6 +105,8 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
     drawn?.remove();
     [file, rows, drawn] = [null, [], null];
     $("zones").hidden = true;
+    $("map").classList.remove("with-zones");
+    paint();
   }
 
   function save(name, type, text) {
