@@ -75,6 +75,11 @@ class PlacedAreas(PlacedShapes):
         """float64[m], the sizes of the parts on the grid, in cells; NaN where outside."""
         return np.asarray(shapely.area(self.shapes))
 
+    def sizes(self, grid: Grid) -> dict[str, Floats]:
+        """The sizes by name, float64[m] each, with cells as large as in the middle of the grid; NaN where outside."""
+        cells = self.cells
+        return {"cells": cells, "square_metres": cells * np.prod(grid.cell_metres)}
+
 
 @dataclass(frozen=True, eq=False)
 class PlacedLines(PlacedShapes):
@@ -83,6 +88,10 @@ class PlacedLines(PlacedShapes):
     def metres(self, grid: Grid) -> Floats:
         """float64[m], the lengths of the parts on the grid, with cells as large as in its middle; NaN where outside."""
         return np.asarray(shapely.length(shapely.transform(self.shapes, lambda xy: xy * grid.cell_metres)))
+
+    def sizes(self, grid: Grid) -> dict[str, Floats]:
+        """The lengths, by the name of their unit."""
+        return {"metres": self.metres(grid)}
 
 
 def is_geometry(value: object) -> bool:
