@@ -1,14 +1,16 @@
-// The page: a map of releases, rectangles on it, and the answers of the releases to them.
+// The page: a map of releases, rectangles, polygons and lines on it, and the answers of the releases to them.
 
 import { RECTANGLES, differenceScale, tripsScale } from "./colours.js";
 import { graticule } from "./graticule.js";
+import { makeSketch, outlineOf } from "./sketch.js";
 import { makeZones } from "./zones.js";
 
 const $ = (id) => document.getElementById(id);
 const SIDES = ["west", "south", "east", "north"];
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 const QUIET = 40; // milliseconds between two requests while a rectangle is being drawn
-const MOST = 50; // rectangles
+const MOST = 50; // rectangles, polygons and lines
+const LONGEST = 4000; // characters of an address
 
 const state = {
   releases: [],
@@ -16,12 +18,13 @@ const state = {
   against: null, // the one it is compared with
   layer: "first", // or second, or difference
   rectangles: [], // { name, colour, sides, answers: Map of release to answer, problem, drawn }
+  shapes: [], // polygons and lines: { kind, name, colour, corners, answers, problem, drawn }
   selected: null,
   theme: null, // light or dark, if the user chose
   opacity: 85,
 };
 const layers = new Map(); // of releases: promises of { facts, values }
-let map, picture, painted, handles, zones;
+let map, picture, painted, handles, zones, sketch;
 
 /* Words and elements */
 
@@ -52,13 +55,28 @@ function interval(answer) {
   return answer.low === null ? "no confidence interval" : `${whole(answer.low)} to ${whole(answer.high)}`;
 }
 
+function figures(value) {
+  return Number(value.toPrecision(3)).toLocaleString("en");
+}
+
+/** What a rectangle, polygon or line is called. */
+function titleOf({ kind, name }) {
+  return `${{ polygon: "Polygon", line: "Line" }[kind] ?? "Rectangle"} ${name}`;
+}
+
+function shapeSize({ kind }, { cells, square_metres: area, metres }) {
+  if (kind === "line") return metres >= 995 ? `${figures(metres / 1000)} km` : `${figures(metres)} m`;
+  const inCells = `${figures(cells)} ${cells === 1 ? "cell" : "cells"}`;
+  if (area === null) return inCells;
+  return `${area >= 1e5 ? `${figures(area / 1e6)} km²` : `${figures(area)} m²`} (${inCells})`;
+}
+
 /** The sides of a rectangle of whole cells, on the ground and in cells. */
 function sizeOf({ metres, cells: [columns, rows] }) {
   const inCells = `${whole(columns)} × ${whole(rows)} ${columns * rows === 1 ? "cell" : "cells"}`;
   if (metres.includes(null)) return inCells;
   const large = Math.max(...metres) >= 995;
-  const spell = (side) => Number((side / (large ? 1000 : 1)).toPrecision(3)).toLocaleString("en");
-  return `${metres.map(spell).join(" × ")} ${large ? "km" : "m"} (${inCells})`;
+  return `${metres.map((side) => figures(side / (large ? 1000 : 1))).join(" × ")} ${large ? "km" : "m"} (${inCells})`;
 }
 
 function theme() {
@@ -95,6 +113,16 @@ async function count(n, sides) {
   return (await get(`api/releases/${n}/count?${asked}`)).json();
 }
 
+/** The answer of a release for a rectangle, polygon or line. */
+async function question(n, { kind, sides, corners }) {
+  if (!kind) return count(n, sides);
+  const geometry = kind === "polygon" ? { type: "Polygon", coordinates: [[...corners, corners[0]]] } : { type: "LineString", coordinates: corners };
+  const body = { method: "POST", headers: { "Content-Type": "application/geo+json" }, body: JSON.stringify(geometry) };
+  const told = await (await get(`api/releases/${n}/${kind === "polygon" ? "areas" : "lines"}`, body)).json();
+  const found = told.features[0].properties;
+  return { ...found, value: found.trips ?? found.crossings, confidence: told.confidence };
+}
+
 /** The releases whose answers are shown, the one on the map first. */
 function compared() {
   return state.against === null ? [state.show] : [state.show, state.against];
@@ -115,7 +143,7 @@ async function ask(rectangle) {
     do {
       rectangle.again = false;
       const [sides, wanted] = [rectangle.sides, compared()];
-      const answers = await Promise.allSettled(wanted.map((n) => count(n, sides)));
+      const answers = await Promise.allSettled(wanted.map((n) => question(n, rectangle)));
       rectangle.answers = new Map(wanted.map((n, i) => [n, answers[i].value]).filter(([, answer]) => answer));
       rectangle.answered = sides;
       const problems = wanted.flatMap((n, i) => (answers[i].reason ? [[n, answers[i].reason.message]] : []));
@@ -139,11 +167,14 @@ function freeName() {
   }
 }
 
+function full() {
+  if (state.rectangles.length + state.shapes.length < MOST) return false;
+  complain(`There are already ${MOST} rectangles, polygons and lines. Remove some first.`);
+  return true;
+}
+
 function add(sides) {
-  if (state.rectangles.length >= MOST) {
-    complain(`There are already ${MOST} rectangles. Remove some first.`);
-    return null;
-  }
+  if (full()) return null;
   const [name, colour] = freeName();
   const rectangle = { name, colour, sides, answers: new Map(), problem: null, drawn: null };
   state.rectangles.push(rectangle);
@@ -158,6 +189,56 @@ function remove(rectangle) {
   refresh();
   if (focused) ($("answers").querySelector(".chip") ?? $("draw")).focus();
   say(`Rectangle ${rectangle.name} removed.`);
+}
+
+/* Polygons and lines */
+
+function addShape(kind, corners) {
+  if (full()) return null;
+  const used = new Set(state.shapes.map((one) => one.name));
+  let i = 1;
+  while (used.has(kind[0].toUpperCase() + i)) i++;
+  const colour = RECTANGLES[(state.rectangles.length + state.shapes.length) % RECTANGLES.length];
+  const shape = { kind, name: kind[0].toUpperCase() + i, colour, corners, answers: new Map(), problem: null };
+  state.shapes.push(shape);
+  shape.drawn = outlineOf(shape, () => drawing.armed || seek(shape)).addTo(map);
+  return shape;
+}
+
+async function finishShape(kind, corners) {
+  const shape = addShape(kind, corners);
+  if (!shape) return;
+  await ask(shape);
+  if (shape.answers.size) {
+    refresh();
+    announce(shape);
+  } else {
+    removeShape(shape);
+    complain(shape.problem);
+  }
+}
+
+function removeShape(shape) {
+  state.shapes = state.shapes.filter((one) => one !== shape);
+  shape.drawn.remove();
+  refresh();
+  say(`${titleOf(shape)} removed.`);
+}
+
+/** Bring the card of a shape into view. */
+function seek(shape) {
+  $("answers").querySelector(`li[data-name="${shape.name}"]`)?.scrollIntoView({ block: "nearest" });
+}
+
+function showSketching() {
+  for (const kind of ["polygon", "line"]) {
+    for (const button of document.querySelectorAll(`button.tool-${kind}`)) button.setAttribute("aria-pressed", String(sketch.kind() === kind));
+  }
+}
+
+function beginSketch(kind) {
+  arm(false);
+  if (!full()) sketch.begin(kind);
 }
 
 function select(rectangle) {
@@ -179,9 +260,9 @@ function announce(rectangle) {
   const words = compared().filter((n) => rectangle.answers.has(n)).map((n) => {
     const answer = rectangle.answers.get(n);
     const range = answer.low === null ? "" : `, between ${whole(answer.low)} and ${whole(answer.high)}`;
-    return `${state.against === null ? "" : `${state.releases[n].name}: `}${whole(answer.value)} trips${range}`;
+    return `${state.against === null ? "" : `${state.releases[n].name}: `}${whole(answer.value)} ${rectangle.kind === "line" ? "crossings" : "trips"}${range}`;
   });
-  const answered = words.length ? `Rectangle ${rectangle.name}: ${words.join("; ")}. ` : "";
+  const answered = words.length ? `${titleOf(rectangle)}: ${words.join("; ")}. ` : "";
   say(answered + (rectangle.problem ?? ""));
 }
 
@@ -396,6 +477,7 @@ function between(a, b) {
 const drawing = { armed: false, from: null, rectangle: null, before: null, pointer: null, ended: 0 };
 
 function arm(armed) {
+  if (armed) sketch.stop();
   drawing.armed = armed;
   $("draw").setAttribute("aria-pressed", String(armed));
   $("map").querySelector(".draw").setAttribute("aria-pressed", String(armed));
@@ -408,7 +490,7 @@ function placeOf(event) {
 }
 
 function startDrawing(event) {
-  if (event.button !== 0 || !(drawing.armed || event.shiftKey) || event.target.closest(".leaflet-control")) return;
+  if (event.button !== 0 || sketch.kind() || !(drawing.armed || event.shiftKey) || event.target.closest(".leaflet-control")) return;
   event.preventDefault();
   event.stopPropagation();
   complain(null);
@@ -511,7 +593,7 @@ function answerRow(rectangle, n, longest) {
       make("strong", { "data-value": String(answer.value), "data-release": String(n) }, whole(answer.value)),
       make("span", { className: "interval" }, interval(answer))),
     bar(answer, longest, rectangle.colour),
-    state.against === null ? null : make("span", { className: "share" }, shareOf(answer, release)));
+    state.against === null || rectangle.kind === "line" ? null : make("span", { className: "share" }, shareOf(answer, release)));
 }
 
 function differenceRow(rectangle) {
@@ -530,22 +612,25 @@ function differenceRow(rectangle) {
 function card(rectangle, longest) {
   const known = compared().filter((n) => rectangle.answers.has(n));
   const answer = rectangle.answers.get(known[0]);
+  const choose = () => (rectangle.kind ? map.fitBounds(rectangle.corners.map(([x, y]) => [y, x]), { padding: [60, 60] }) : select(rectangle));
   const chip = make("button", {
-    type: "button", className: "chip", "aria-label": `Select rectangle ${rectangle.name}`,
-    "aria-pressed": String(rectangle === state.selected), onclick: () => select(rectangle),
+    type: "button", className: "chip", "aria-label": `${rectangle.kind ? "Show" : "Select"} ${titleOf(rectangle).toLowerCase()}`, onclick: choose,
+    ...(rectangle.kind ? {} : { "aria-pressed": String(rectangle === state.selected) }),
   }, rectangle.name);
   chip.style.backgroundColor = rectangle.colour;
   const close = make("button", {
-    type: "button", className: "close", "aria-label": `Remove rectangle ${rectangle.name}`, onclick: () => remove(rectangle),
+    type: "button", className: "close", "aria-label": `Remove ${titleOf(rectangle).toLowerCase()}`, onclick: () => (rectangle.kind ? removeShape : remove)(rectangle),
   }, "×");
   const rows = known.map((n) => answerRow(rectangle, n, longest));
   if (known.length === 2) rows.push(differenceRow(rectangle));
   const about = [];
   if (answer) {
-    if (state.against === null) about.push(shareOf(answer, state.releases[state.show]));
-    about.push(sizeOf(answer));
+    if (rectangle.kind === "line") about.push("crossings, not distinct trips");
+    else if (state.against === null) about.push(shareOf(answer, state.releases[state.show]));
+    about.push(rectangle.kind ? shapeSize(rectangle, answer) : sizeOf(answer));
     if (answer.grown) about.push("extended to whole cells");
     if (answer.cut) about.push("clipped to the map");
+    if (answer.repaired) about.push("crosses itself; repaired");
   }
   const made = make(
     "li", { className: `answer${rectangle === state.selected ? " chosen" : ""}`, "data-name": rectangle.name },
@@ -554,18 +639,18 @@ function card(rectangle, longest) {
       rectangle.problem ? make("p", { className: "problem" }, rectangle.problem) : null,
       known.length ? make("p", { className: "note" }, about.filter(Boolean).join(" · ").replaceAll(" km", "\u00a0km").replaceAll(" × ", "\u00a0×\u00a0")) : null),
     close);
-  made.addEventListener("click", (event) => event.target.closest("button") ?? select(rectangle));
+  made.addEventListener("click", (event) => event.target.closest("button") ?? choose());
   return made;
 }
 
 function showAnswers() {
   const focused = document.activeElement?.closest("#answers li")?.dataset.name;
   const role = document.activeElement?.className;
-  const all = state.rectangles.flatMap((one) => [...one.answers.values()]);
-  const longest = Math.max(1, ...all.map((answer) => answer.high ?? answer.value));
-  $("answers").replaceChildren(...state.rectangles.map((one) => card(one, longest)));
-  $("empty").hidden = state.rectangles.length > 0;
-  $("copy").hidden = $("clear").hidden = $("hint").hidden = state.rectangles.length === 0;
+  const all = [...state.rectangles, ...state.shapes];
+  const longest = Math.max(1, ...all.flatMap((one) => [...one.answers.values()]).map((answer) => answer.high ?? answer.value));
+  $("answers").replaceChildren(...all.map((one) => card(one, longest)));
+  $("empty").hidden = all.length > 0;
+  $("copy").hidden = $("clear").hidden = $("hint").hidden = all.length === 0;
   if (focused) $("answers").querySelector(`li[data-name="${focused}"] .${role}`)?.focus();
   fillReadout();
   drawRectangles();
@@ -627,12 +712,19 @@ function counted(release) {
 }
 
 function csv() {
-  const head = ["rectangle", "release", ...SIDES, ...SIDES.map((name) => `answered_${name}`), "trips", "low", "high", "confidence", "counted"];
+  const head = ["rectangle", "release", ...SIDES, ...SIDES.map((name) => `answered_${name}`), "trips", "low", "high", "confidence", "counted", "wkt"];
   const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const rows = state.rectangles.flatMap((one) => compared().filter((n) => one.answers.has(n)).map((n) => {
     const answer = one.answers.get(n);
-    return [one.name, quoted(state.releases[n].name), ...one.sides, ...answer.bounds, answer.value, answer.low ?? "", answer.high ?? "", answer.confidence, quoted(counted(state.releases[n]))];
+    return [one.name, quoted(state.releases[n].name), ...one.sides, ...answer.bounds, answer.value, answer.low ?? "", answer.high ?? "", answer.confidence, quoted(counted(state.releases[n])), ""];
   }));
+  const none = Array(8).fill("");
+  rows.push(...state.shapes.flatMap((one) => compared().filter((n) => one.answers.has(n)).map((n) => {
+    const [answer, places] = [one.answers.get(n), one.corners.map((corner) => corner.join(" "))];
+    const wkt = one.kind === "line" ? `LINESTRING (${places.join(", ")})` : `POLYGON ((${[...places, places[0]].join(", ")}))`;
+    const words = `${one.kind === "line" ? "crossings of " : ""}${counted(state.releases[n])}`;
+    return [one.name, quoted(state.releases[n].name), ...none, answer.value, answer.low ?? "", answer.high ?? "", answer.confidence, quoted(words), quoted(wkt)];
+  })));
   return [head, ...rows].map((row) => row.join(",")).join("\n") + "\n";
 }
 
@@ -711,7 +803,7 @@ function chooseReleases(show, against) {
   showRelease();
   paint();
   refresh();
-  state.rectangles.forEach(ask);
+  [...state.rectangles, ...state.shapes].forEach(ask);
   zones.askAgain();
 }
 
@@ -737,9 +829,9 @@ function explain(release) {
     ? `Noise was added before publication to hide whether ${whose} was in the data: ${limit}.${kept} This holds whatever else someone knows, and however many questions they ask here.`
     : "This release is NOT PRIVATE. Its noise came from a seed, and anyone who knows the seed can remove it.";
   $("about-words").replaceChildren(
-    make("p", {}, "This map estimates how many distinct trips passed through any rectangle. A trip that passes twice counts once, so parts do not add up to the whole."),
+    make("p", {}, "This map estimates how many distinct trips passed through any area. A trip that passes twice counts once, so parts do not add up to the whole."),
     make("p", {}, promise),
-    make("p", {}, "Every number is an estimate. The ranges are 90 % confidence intervals; in some busy places they contain the true number less often. Rectangles are extended to whole cells; a dashed line shows them."),
+    make("p", {}, "Every number is an estimate. The ranges are 90 % confidence intervals; in some busy places they contain the true number less often. Rectangles are extended to whole cells; a dashed line shows them. Polygons are answered along their borders, which is an approximation. Lines count crossings, not distinct trips."),
     make("dl", {}, ...facts.flatMap(([name, words]) => [make("dt", {}, name), make("dd", {}, words)])));
 }
 
@@ -759,6 +851,13 @@ function writeAddress() {
   if (state.show) parts.push(`release=${state.show}`);
   if (state.against !== null) parts.push(`with=${state.against}`, `layer=${state.layer}`);
   if (state.rectangles.length) parts.push(`r=${state.rectangles.map((one) => one.sides.join(",")).join(";")}`);
+  const sketches = ["polygon", "line"].flatMap((kind) => {
+    const some = state.shapes.filter((one) => one.kind === kind);
+    return some.length ? [`${kind}=${some.map((one) => one.corners.join(",")).join(";")}`] : [];
+  });
+  const fits = [...parts, ...sketches].join("&").length < LONGEST;
+  if (fits) parts.push(...sketches);
+  $("too-long").hidden = fits;
   if (state.theme) parts.push(`theme=${state.theme}`);
   if (state.opacity !== 85) parts.push(`opacity=${state.opacity}`);
   writtenAddress = `#${parts.join("&")}`;
@@ -792,6 +891,15 @@ function readAddress() {
     const sides = numbers(part, 4);
     if (sides) state.selected = add(sides);
   }
+  sketch.stop();
+  state.shapes.forEach((one) => one.drawn.remove());
+  state.shapes = [];
+  for (const kind of ["polygon", "line"]) {
+    for (const part of (told.get(kind) ?? "").split(";").slice(0, MOST)) {
+      const flat = numbers(part, 2 * Math.floor(part.split(",").length / 2));
+      if (flat && flat.length >= (kind === "polygon" ? 6 : 4)) addShape(kind, flat.flatMap((x, i) => (i % 2 ? [] : [[x, flat[i + 1]]])));
+    }
+  }
   const view = numbers(told.get("view"), 3);
   if (view && Math.abs(view[0]) <= 90) map.setView([view[0], view[1]], view[2], { animate: false });
   else fit();
@@ -800,7 +908,7 @@ function readAddress() {
   showRelease();
   refresh();
   paint();
-  state.rectangles.forEach(ask);
+  [...state.rectangles, ...state.shapes].forEach(ask);
 }
 
 /* Looks */
@@ -829,6 +937,8 @@ function press(event) {
   if (document.querySelector("dialog[open]")) return;
   const target = event.target;
   const writing = target.matches("input, select, textarea");
+  const arrow = ARROWS[event.key];
+  if (!writing && sketch.press(event, arrow)) return event.preventDefault();
   if (event.key === "Escape") {
     if (drawing.from) cancelDrawing();
     else if (drawing.armed) arm(false);
@@ -837,7 +947,6 @@ function press(event) {
   }
   if (writing) return;
   const rectangle = state.selected;
-  const arrow = ARROWS[event.key];
   if (arrow) {
     if (target.closest(".segments")) return;
     if (rectangle) step(rectangle, arrow, event.shiftKey);
@@ -845,6 +954,8 @@ function press(event) {
     else return;
   } else if (event.key === "r") addAtCentre();
   else if (event.key === "d") arm(!drawing.armed);
+  else if (event.key === "p") beginSketch("polygon");
+  else if (event.key === "l") beginSketch("line");
   else if (event.key === "?") $("help").showModal();
   else if (event.key === "t" && state.against !== null) {
     const modes = [...$("layers").querySelectorAll("input:enabled")].map((input) => input.value);
@@ -871,7 +982,11 @@ function makeMap(background) {
         type: "button", className: "draw", title: "Draw a rectangle (d)", "aria-label": "Draw a rectangle", "aria-pressed": "false",
         onclick: () => arm(!drawing.armed),
       });
-      const bar = make("div", { className: "leaflet-bar" }, button, draw);
+      const tools = Object.entries({ polygon: "p", line: "l" }).map(([kind, key]) => make("button", {
+        type: "button", className: `tool-${kind}`, title: `Draw a ${kind} (${key})`, "aria-label": `Draw a ${kind}`, "aria-pressed": "false",
+        onclick: () => beginSketch(kind),
+      }));
+      const bar = make("div", { className: "leaflet-bar" }, button, draw, ...tools);
       L.DomEvent.disableClickPropagation(bar);
       return bar;
     },
@@ -888,7 +1003,7 @@ function makeMap(background) {
   map.on("moveend", keepAddress);
   map.on("mousemove", showHere);
   map.on("mouseout", () => ($("here").textContent = ""));
-  map.on("click", () => performance.now() - drawing.ended > 300 && select(null));
+  map.on("click", () => performance.now() - drawing.ended > 300 && !sketch.justEnded() && select(null));
   const surface = $("map");
   surface.addEventListener("pointerdown", startDrawing, true);
   surface.addEventListener("pointermove", goOnDrawing);
@@ -904,7 +1019,11 @@ function listen() {
   $("change").addEventListener("click", changeTyped);
   $("draw").addEventListener("click", () => arm(!drawing.armed));
   $("copy").addEventListener("click", copy);
-  $("clear").addEventListener("click", () => [...state.rectangles].forEach(remove));
+  $("clear").addEventListener("click", () => {
+    [...state.rectangles].forEach(remove);
+    [...state.shapes].forEach(removeShape);
+  });
+  for (const kind of ["polygon", "line"]) $(`draw-${kind}`).addEventListener("click", () => beginSketch(kind));
   $("theme").addEventListener("click", chooseTheme);
   $("help-open").addEventListener("click", () => $("help").showModal());
   $("about-open").addEventListener("click", () => $("about").showModal());
@@ -937,6 +1056,7 @@ async function start() {
     ["api/releases", "api/background"].map((address) => get(address).then((answer) => answer.json())));
   state.releases = releases;
   makeMap(background);
+  sketch = makeSketch({ map, complain, say, cell: () => state.releases[state.show].grid.cell_degrees, done: finishShape, changed: showSketching });
   zones = makeZones({ map, get, make, whole, interval, complain, say, theme, paint, drawScale, shown: () => state.show });
   listen();
   readAddress();
