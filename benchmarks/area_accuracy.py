@@ -82,7 +82,7 @@ def areas_by_shape(cells: int, count: int) -> dict[str, list[shapely.Geometry]]:
     for number in (60, 400):
         found[f"zones {number}"] = [zone for _ in range(max(1, count // 60)) for zone in zones(number)][: 3 * count]
     for side in (32, 64):
-        found[f"L-shapes {side}"] = placed(lambda side=side: turned(corner(side), 90 * int(rng.integers(4))))  # type: ignore[misc]
+        found[f"L-shapes {side}"] = placed(lambda side=side: turned(corner(side), 90.0 * int(rng.integers(4))))  # type: ignore[misc]
     found["L-shapes 64, turned"] = placed(lambda: turned(corner(64), rng.uniform(0, 360)))
     for angle in TURNS:
         corridor = turned(shapely.box(0, 0, 60, 3), angle)

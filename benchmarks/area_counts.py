@@ -1,7 +1,7 @@
 """Exact counts of areas of any shape, against a Shapely STRtree of the same trips.
 
-Both sides start from points and polygons in cells. The time of the tree includes making the lines and the tree; ours
-includes placing the sides of the areas in buckets.
+Both sides start from points in degrees and polygons in cells. The time of the tree includes making the lines and the
+tree; ours includes placing the sides of the areas in buckets.
 """
 
 from __future__ import annotations

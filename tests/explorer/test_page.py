@@ -2,12 +2,15 @@
 
 import csv
 import io
+import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
+import shapely
 from playwright.sync_api import Browser, Locator, Page, Response, expect, sync_playwright
 
 from tests.explorer.conftest import Served
@@ -159,7 +162,7 @@ def test_draw_a_rectangle(visit: Opener, pair: Served) -> None:
     page.keyboard.up("Shift")
     check_answer(page, pair, "A")
     expect(page.locator("#said")).to_contain_text("Rectangle A: ")
-    expect(page.locator('li[data-name="A"] .note')).to_contain_text("km")
+    expect(page.locator('li[data-name="A"] .note')).to_contain_text(re.compile(r"\d\skm \(\d+\s.\s\d+ cells\)"))
     expect(page.locator("path.answered")).to_have_count(1)
     page.click("#draw")
     drag(page, (0.5, 0.3), (0.7, 0.5))
@@ -396,3 +399,41 @@ def test_a_server_that_went_away_is_told(visit: Opener, pair: Served) -> None:
     page.route("**/count?*", lambda route: route.fulfill(status=400, body="gone"))
     page.keyboard.press("r")
     expect(page.locator("li .problem")).to_have_text("The server responded with status 400.")
+
+
+def test_zones_of_a_file(visit: Opener, pair: Served) -> None:
+    release = pair.releases[0][1]
+    west, south, east, north = release.grid.bounds
+    x, y = np.random.default_rng(0).uniform((west, south), (east, north), (200, 2)).T
+    areas = list(shapely.buffer(shapely.points(x, y), 0.004, quad_segs=2))
+    features = [
+        {"type": "Feature", "properties": {"name": f"Zone {i}"}, "geometry": one.__geo_interface__}
+        for i, one in enumerate(areas)
+    ]
+    told = json.dumps({"type": "FeatureCollection", "features": features})
+    page = visit(f"{pair.address}/")
+    drop = (
+        "(surface, text) => { const data = new DataTransfer(); data.items.add(new File([text], 'zones.geojson'));"
+        " surface.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true })); }"
+    )
+    page.locator("#map").evaluate(drop, told)
+    rows = page.locator("#zones-rows tr")
+    expect(rows).to_have_count(200)
+    expect(page.locator("path.zone")).to_have_count(200)
+    expect(page.locator("#legend-title")).to_have_text("Distinct trips per zone")
+    wanted = release.counts(areas, crs="EPSG:4326")
+    seen = [float(value) for value in rows.evaluate_all("rows => rows.map(row => row.dataset.value)")]
+    assert seen == sorted(wanted.value.tolist(), reverse=True)
+    page.click("#zones-head button:has-text('Trips')")
+    expect(page.locator("#zones-head th").nth(1)).to_have_attribute("aria-sort", "ascending")
+    seen = [float(value) for value in rows.evaluate_all("rows => rows.map(row => row.dataset.value)")]
+    assert seen == sorted(wanted.value.tolist())
+    with page.expect_download() as saved:
+        page.click("#zones-csv")
+    lines = list(csv.DictReader(io.StringIO(saved.value.path().read_text())))
+    assert [float(line["low"]) for line in lines] == wanted.low.tolist()
+    assert [line["name"] for line in lines] == [f"Zone {i}" for i in range(200)]
+    page.locator("#map").evaluate(drop, "no JSON")
+    expect(page.locator("#problem")).to_contain_text("This file is not GeoJSON")
+    expect(page.locator("#zones")).to_be_hidden()
+    expect(page.locator("#legend-title")).to_have_text("Distinct trips per cell")

@@ -1,5 +1,8 @@
 """The OpenAPI description of the API."""
 
+import json
+import re
+
 import httpx
 
 from tests.explorer.conftest import Served
@@ -13,6 +16,8 @@ def test_the_description_is_complete(pair: Served) -> None:
         "/api/background",
         "/api/releases/{n}/count",
         "/api/releases/{n}/counts",
+        "/api/releases/{n}/areas",
+        "/api/releases/{n}/lines",
         "/api/releases/{n}/layer",
         "/api/releases/{n}/layer/facts",
     }
@@ -30,3 +35,22 @@ def test_the_description_is_complete(pair: Served) -> None:
     info = told["components"]["schemas"]["ReleaseInfo"]
     assert info["properties"]["delta"]["anyOf"] == [{"type": "number"}, {"type": "null"}]
     assert {"epsilon", "delta", "promise"} <= set(info["required"])
+
+
+def test_geojson_is_described(pair: Served) -> None:
+    told = httpx.get(f"{pair.address}/openapi.json").json()
+    schemas = told["components"]["schemas"]
+    for name in re.findall(r'"#/components/schemas/(\w+)"', json.dumps(told)):
+        assert name in schemas
+    assert set(re.findall(r'"\$ref": "(#/\w+)', json.dumps(told))) == {"#/components"}
+    for path, sent, answered in (
+        ("areas", {"AreaFeatures", "AreaFeature", "Polygon", "MultiPolygon"}, "AnsweredAreas"),
+        ("lines", {"LineFeatures", "LineFeature", "LineString", "MultiLineString"}, "AnsweredLines"),
+    ):
+        about = told["paths"][f"/api/releases/{{n}}/{path}"]["post"]
+        schema = about["requestBody"]["content"]["application/geo+json"]["schema"]
+        assert {one["$ref"].rpartition("/")[2] for one in schema["oneOf"]} == sent
+        assert schemas[f"{path[:-1].title()}Features"]["properties"]["features"]["maxItems"] == 10_000
+        good = about["responses"]["200"]["content"]["application/geo+json"]["schema"]
+        assert good == {"$ref": f"#/components/schemas/{answered}"}
+        assert set(about["responses"]) == {"200", "400", "404", "413", "422"}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import shapely
 
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
@@ -93,3 +94,67 @@ def test_a_table_is_not_too_long() -> None:
     )
     with pytest.raises(InputError, match="too long"):
         replace(release, histogram=histogram, uncertainty=None).cells()
+
+
+def test_a_polygon_along_the_axes_is_answered_bit_for_bit_as_its_bounds() -> None:
+    release = seeded()
+    rng = np.random.default_rng(0)
+    west, south, east, north = release.grid.bounds
+    x, y = np.sort(rng.uniform(west, east, (300, 2))), np.sort(rng.uniform(south, north, (300, 2)))
+    bounds = np.stack([x[:, 0], y[:, 0], x[:, 1], y[:, 1]], axis=1)
+    as_bounds, as_polygons = release.counts(bounds), release.counts(list(shapely.box(*bounds.T)))
+    for name in ("value", "low", "high"):
+        np.testing.assert_array_equal(getattr(as_polygons, name), getattr(as_bounds, name))
+    np.testing.assert_array_equal(as_polygons.flags["grown"], as_bounds.flags["grown"])
+    assert release.count(shapely.box(*bounds[0])).value == release.count(*bounds[0]).value
+
+
+def _disc(grid: Grid) -> shapely.Polygon:
+    west, south, east, north = grid.bounds
+    return shapely.Point((west + east) / 2, (south + north) / 2).buffer(0.2 * min(east - west, north - south))
+
+
+def test_frames_come_back_with_trips_and_intervals() -> None:
+    geopandas = pytest.importorskip("geopandas")
+    release = seeded()
+    disc = _disc(release.grid)
+    frame = geopandas.GeoDataFrame({"zone": ["a", "b"]}, geometry=[disc, disc.envelope], crs=release.grid.crs)
+    found = release.counts(frame)
+    assert list(found.columns) == ["zone", "geometry", "trips", "low", "high"]
+    assert "trips" not in frame.columns
+    assert found.trips[0] == release.count(disc).value
+    assert (found.low <= found.trips).all()
+    assert (found.trips <= found.high).all()
+    series = release.counts(frame.to_crs("EPSG:3857").geometry)
+    np.testing.assert_allclose(series.value[0], found.trips[0], rtol=0.02)
+    lines = geopandas.GeoDataFrame({"bridge": ["x"]}, geometry=[disc.exterior], crs=release.grid.crs)
+    assert list(release.crossings(lines).columns) == ["bridge", "geometry", "crossings", "low", "high"]
+
+
+def test_crossings_of_a_line() -> None:
+    release = seeded()
+    disc = _disc(release.grid)
+    one = release.crossings(disc.exterior)
+    assert 0 <= one.low < one.value < one.high
+    many = release.crossings([disc.exterior, disc.exterior])
+    assert many.counted == "crossings"
+    np.testing.assert_array_equal(many.value, [one.value] * 2)
+    with pytest.raises(InputError, match="Line 1 is a Polygon"):
+        release.crossings(disc)
+
+
+def test_an_area_around_the_map_has_all_trips() -> None:
+    release = seeded()
+    west, south, east, north = release.grid.bounds
+    around = shapely.Point((west + east) / 2, (south + north) / 2).buffer(3 * max(east - west, north - south))
+    found = release.counts([around])
+    assert found.value[0] == release.trips.value
+    assert found.flags["cut"][0]
+
+
+def test_a_polygon_that_crosses_itself_is_repaired_and_said() -> None:
+    release = seeded()
+    west, south, east, north = release.grid.bounds
+    bow = shapely.Polygon([(west, south), (east, north), (east, south), (west, north)])
+    assert release.count(bow).repaired
+    assert not release.count(_disc(release.grid)).repaired

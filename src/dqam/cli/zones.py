@@ -112,16 +112,10 @@ class Zones:
 
     def to_json(self) -> dict[str, Any]:
         """What --json says about the areas or lines, besides their counts."""
-        from dqam.geometry.areas import PlacedAreas
         from dqam.geometry.shape_tables import listed
 
-        if isinstance(self.placed, PlacedAreas):
-            cells = self.placed.cells
-            sizes = {"cells": cells, "square_metres": cells * np.prod(self.grid.cell_metres)}
-        else:
-            sizes = {"metres": self.placed.metres(self.grid)}
         masks = {name: getattr(self.placed, name).tolist() for name in ("outside", "cut", "repaired")}
-        return {**{name: list(listed(numbers)) for name, numbers in sizes.items()}, **masks}
+        return {**{name: list(listed(numbers)) for name, numbers in self.placed.sizes(self.grid).items()}, **masks}
 
     def say_changes(self, grown: bool, console: Console = words) -> None:
         """Print what was repaired, cut off and left out; and with `grown`, which rectangles grew to whole cells."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import mimetypes
 import re
 from collections.abc import Callable, Sequence
@@ -23,13 +22,26 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
 from dqam.errors import InputError
+from dqam.explorer.geojson import (
+    REQUESTS,
+    InvalidGeojsonError,
+    Kind,
+    answer_features,
+    null_for_nan,
+    read_features,
+    to_geometries,
+)
 from dqam.explorer.layer import Layer, check_place, in_degrees, outlines
 from dqam.explorer.middleware import BodyLimitMiddleware, SecurityHeadersMiddleware, check_tiles
 from dqam.explorer.schema import (
     CONFIDENCE_MEANING,
     CRS_MEANING,
     CRS_PATTERN,
+    MOST_CORNERS,
+    MOST_FEATURES,
     MOST_RECTANGLES,
+    AnsweredAreas,
+    AnsweredLines,
     BackgroundTiles,
     Count,
     Counts,
@@ -38,21 +50,26 @@ from dqam.explorer.schema import (
     LayerInfo,
     ReleaseInfo,
 )
-from dqam.geometry.grid import DEGREES, is_degrees
+from dqam.geometry.grid import DEGREES, Grid, is_degrees
 from dqam.release.answers import Answers
 from dqam.release.published_map import CONFIDENCE
 from dqam.release.release import Release
 
 FORM = "Little-endian float32, row by row from the north-west corner; NaN outside the grid."
 ABOUT = f"""
-Ask published maps for the number of *distinct* trips through any rectangle.
+Ask published maps for the number of *distinct* trips through any area, and for the number of times that trips cross a
+line.
 
 This server only has releases, not the raw trips. The privacy budget of a release was spent when it was made: questions
 use none and reveal nothing more, so ask as many as you like.
 
 A side of a rectangle between two grid lines moves outward to the next one, and what lies outside the map is cut off;
-every answer says which rectangle it is for. A request has at most 1 MiB and {MOST_RECTANGLES:,} rectangles. An error is
-reported as `{{"error": "one sentence"}}`.
+every answer says which rectangle it is for. Answers for rectangles of whole cells are those of the map itself; those
+for other areas and for lines are computed along their borders. Distinct trips do not add up: a trip through two areas
+counts in both.
+
+A request has at most 1 MiB and {MOST_RECTANGLES:,} rectangles, or 8 MiB of GeoJSON with {MOST_FEATURES:,} features and
+{MOST_CORNERS:,} corners in all. An error is reported as `{{"error": "one sentence"}}`.
 """
 NO_SUCH_RELEASE: dict[int | str, dict[str, Any]] = {
     404: {"model": ErrorMessage, "description": "There is no release with this number."},
@@ -64,6 +81,20 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         "description": "A rectangle is invalid: upside down, outside the map, in an unknown CRS.",
     },
     **NO_SUCH_RELEASE,
+}
+TOO_LARGE: dict[int | str, dict[str, Any]] = {413: {"model": ErrorMessage, "description": "The body is too large."}}
+SCHEMAS = "#/components/schemas/"
+GEOJSON_ERRORS: dict[int | str, dict[str, Any]] = {  # unlike the answers, these are plain JSON
+    status: {
+        "description": words,
+        "content": {"application/json": {"schema": {"$ref": f"{SCHEMAS}{ErrorMessage.__name__}"}}},
+    }
+    for status, words in (
+        (400, "The body is not JSON, or cannot be answered: outside the map, too many corners, in an unknown CRS."),
+        (404, NO_SUCH_RELEASE[404]["description"]),
+        (413, TOO_LARGE[413]["description"]),
+        (422, "The body is not the GeoJSON described, or a parameter is out of range."),
+    )
 }
 
 AT_ONCE = 2  # long requests that are handled at the same time; the others wait
@@ -78,12 +109,21 @@ class NoSuchReleaseError(InputError):
     """A request for a release that is not on this server."""
 
 
+STATUSES = {NoSuchReleaseError: 404, InvalidGeojsonError: 422}
+
+
 class Json(JSONResponse):
     """JSON in ASCII, with all digits of every number."""
 
     def render(self, content: Any) -> bytes:
         """The body."""
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
+class GeoJson(Json):
+    """GeoJSON."""
+
+    media_type = "application/geo+json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +159,7 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
     background = {"tiles": None if tiles is None else check_tiles(tiles), "attribution": attribution}
     app = FastAPI(
         title="dqam explorer",
-        summary="Number of distinct trips through any rectangle of a published map.",
+        summary="Number of distinct trips through any area of a published map.",
         description=ABOUT,
         version="1",
         docs_url=None,
@@ -130,6 +170,7 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
     app.add_middleware(BodyLimitMiddleware)
     app.add_middleware(SecurityHeadersMiddleware, tiles=tiles)
     _explain_errors(app)
+    _describe_geojson(app)
     _serve_pages(app)
 
     def find(n: int) -> NamedRelease:
@@ -183,7 +224,7 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
     @app.post(
         "/api/releases/{n}/counts",
         response_model=Counts,
-        responses={**ERRORS, 413: {"model": ErrorMessage, "description": "The body is too large."}},
+        responses={**ERRORS, **TOO_LARGE},
         summary="Trips through many rectangles",
         tags=["answers"],
     )
@@ -196,6 +237,53 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
             return Json({**_columns(release, answers), "confidence": request.confidence})
 
         return await in_background(answer)
+
+    async def answer_geojson(n: int, request: Request, kind: Kind, crs: str, confidence: float) -> Response:
+        release, body = find(n).release, await request.body()
+
+        def answer() -> Response:
+            features = read_features(body, kind, crs)
+            ask = release.counts if kind == "areas" else release.crossings
+            answers = _asked(ask, release.grid, to_geometries(features), crs, confidence)
+            try:
+                return GeoJson(answer_features(release, answers, features, kind, confidence))
+            except ValueError:  # the only numbers not made here
+                raise InvalidGeojsonError("A property or id is a number that JSON cannot express; remove it.") from None
+
+        return await in_background(answer)
+
+    @app.post(
+        "/api/releases/{n}/areas",
+        response_class=GeoJson,
+        response_model=AnsweredAreas,
+        responses=GEOJSON_ERRORS,
+        openapi_extra=_request_body("areas"),
+        summary="Trips through areas of any shape",
+        tags=["answers"],
+    )
+    async def areas(n: Number, request: Request, crs: Crs = DEGREES, confidence: Confidence = CONFIDENCE) -> Response:
+        """Takes GeoJSON: a FeatureCollection of Polygon and MultiPolygon features, one feature, or one geometry.
+        Gives back a FeatureCollection of the same features, with the answer among the properties of each.
+
+        Rectangles along the axes of the grid are answered as rectangles of whole cells. Areas outside the map have no
+        answer; if none is on the map, that is an error.
+        """
+        return await answer_geojson(n, request, "areas", crs, confidence)
+
+    @app.post(
+        "/api/releases/{n}/lines",
+        response_class=GeoJson,
+        response_model=AnsweredLines,
+        responses=GEOJSON_ERRORS,
+        openapi_extra=_request_body("lines"),
+        summary="Crossings of lines",
+        tags=["answers"],
+    )
+    async def lines(n: Number, request: Request, crs: Crs = DEGREES, confidence: Confidence = CONFIDENCE) -> Response:
+        """The same for LineString and MultiLineString features: how often trips cross each line, such as a bridge or a
+        cordon. These are crossings, not distinct trips.
+        """
+        return await answer_geojson(n, request, "lines", crs, confidence)
 
     @app.get(
         "/api/releases/{n}/layer",
@@ -261,14 +349,17 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
 
 def _answers(release: Release, rectangles: Sequence[Sequence[float]], crs: str, confidence: float) -> Answers:
     """The answers of a release, or an `InputError` that says where the map is."""
-    grid = release.grid
+    return _asked(release.counts, release.grid, rectangles, crs, confidence)
+
+
+def _asked(ask: Callable[..., Answers], grid: Grid, asked: Any, crs: str, confidence: float) -> Answers:
     if not re.fullmatch(CRS_PATTERN, crs):  # other ways to write a CRS can name files
         raise InputError(
             f"{crs[:40]!r} is not the code of a coordinate reference system; give one such as {DEGREES!r}."
         )
     try:
         with np.errstate(invalid="ignore", over="ignore"):
-            return release.counts(rectangles, crs=grid.crs if crs == "grid" else crs, confidence=confidence)
+            return ask(asked, crs=grid.crs if crs == "grid" else crs, confidence=confidence)
     except pyproj.exceptions.ProjError:
         raise InputError(f"Coordinates in {crs} cannot be converted to those of the map; use {DEGREES}.") from None
     except InputError as error:
@@ -280,20 +371,19 @@ def _answers(release: Release, rectangles: Sequence[Sequence[float]], crs: str, 
 
 def _columns(release: Release, answers: Answers) -> dict[str, list[Any]]:
     """Answers as lists, by the names in the API."""
-    bounds = answers.rectangles.bounds
+    bounds, cells = answers.rectangles.bounds, answers.rectangles.cells
+    sides = cells[:, 2:] - cells[:, :2]
     return {
         "value": answers.value.tolist(),
-        "low": _null_for_nan(answers.low.tolist()),
-        "high": _null_for_nan(answers.high.tolist()),
+        "low": null_for_nan(answers.low.tolist()),
+        "high": null_for_nan(answers.high.tolist()),
         "bounds": in_degrees(bounds, release.grid).tolist(),
         "grid_bounds": bounds.tolist(),
+        "cells": sides.tolist(),
+        "metres": [null_for_nan(row) for row in (sides * release.grid.cell_metres).tolist()],
         "grown": answers.rectangles.grown.tolist(),
         "cut": answers.rectangles.cut.tolist(),
     }
-
-
-def _null_for_nan(numbers: list[float]) -> list[float | None]:
-    return [None if math.isnan(number) else number for number in numbers]
 
 
 def _release_info(n: int, named: NamedRelease) -> dict[str, Any]:
@@ -301,7 +391,7 @@ def _release_info(n: int, named: NamedRelease) -> dict[str, Any]:
     provenance, grid = named.release.provenance, named.release.grid
     west, south, east, north = degrees = in_degrees(np.array([grid.bounds]), grid)[0].tolist()
     trips = named.release.trips
-    value, low, high = _null_for_nan([trips.value, trips.low, trips.high])
+    value, low, high = null_for_nan([trips.value, trips.low, trips.high])
     return {
         "n": n,
         "name": named.name,
@@ -324,12 +414,36 @@ def _release_info(n: int, named: NamedRelease) -> dict[str, Any]:
     }
 
 
+def _request_body(kind: Kind) -> dict[str, Any]:
+    """The description of a body that the server reads itself, to check it in the background."""
+    schema = {name: part for name, part in _schema(kind).items() if name != "$defs"}
+    content = {name: {"schema": schema} for name in (GeoJson.media_type, Json.media_type)}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def _schema(kind: Kind) -> dict[str, Any]:
+    return REQUESTS[kind].json_schema(ref_template=SCHEMAS + "{model}")
+
+
+def _describe_geojson(app: FastAPI) -> None:
+    """Add the schemas that GeoJSON bodies refer to, which FastAPI does not know of, to the description of the API."""
+    describe = app.openapi
+
+    def with_geojson() -> dict[str, Any]:
+        told = describe()
+        for kind in REQUESTS:
+            told["components"]["schemas"] |= _schema(kind)["$defs"]
+        return told
+
+    app.openapi = with_geojson  # type: ignore[method-assign]
+
+
 def _explain_errors(app: FastAPI) -> None:
     """Answer every error of a user with one sentence."""
 
     @app.exception_handler(InputError)
     async def explain_input_error(request: Request, error: InputError) -> Response:
-        return Json({"error": str(error)}, 404 if isinstance(error, NoSuchReleaseError) else 400)
+        return Json({"error": str(error)}, STATUSES.get(type(error), 400))
 
     @app.exception_handler(HTTPException)
     async def explain_http_error(request: Request, error: HTTPException) -> Response:

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dqam.errors import InputError
 
 MOST_BYTES = 1 << 20  # of a body
+MOST_GEOJSON_BYTES = 8 << 20  # of a body of areas or lines
 
 
 def check_tiles(tiles: str) -> str:
@@ -86,20 +87,21 @@ class BodyLimitMiddleware:
             await self.app(scope, receive, send)
             return
         announced, received = Headers(scope=scope).get("content-length", "0"), 0
+        most = MOST_GEOJSON_BYTES if scope["path"].endswith(("/areas", "/lines")) else MOST_BYTES
 
         async def receive_limited() -> Message:
             nonlocal received
-            if announced.isdecimal() and int(announced[:20]) > MOST_BYTES:
-                raise _too_large()
+            if announced.isdecimal() and int(announced[:20]) > most:
+                raise _too_large(most)
             message = await receive()
             received += len(message.get("body", b""))
-            if received > MOST_BYTES:
-                raise _too_large()
+            if received > most:
+                raise _too_large(most)
             return message
 
         await self.app(scope, receive_limited, send)
 
 
-def _too_large() -> HTTPException:
-    detail = f"The body is larger than {MOST_BYTES:,} bytes; ask for fewer rectangles at a time."
+def _too_large(most: int) -> HTTPException:
+    detail = f"The body is larger than {most:,} bytes; ask for fewer areas at a time."
     return HTTPException(413, detail, headers={"Connection": "close"})

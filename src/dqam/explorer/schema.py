@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
 from dqam.geometry.grid import DEGREES
 from dqam.release.published_map import CONFIDENCE
 
 MOST_RECTANGLES = 10_000
+MOST_FEATURES = 10_000
+MOST_CORNERS = 300_000  # of all features together
 CRS_PATTERN = r"^(grid|(EPSG|ESRI|OGC):[A-Za-z0-9]{1,10})$"
 
 Sides = Annotated[
@@ -17,12 +19,14 @@ Sides = Annotated[
     Field(min_length=4, max_length=4, description="West, south, east and north side.", examples=[[0, 0, 1, 1]]),
 ]
 CRS_MEANING = (
-    "Coordinate reference system of the four sides: an EPSG, ESRI or OGC code, or `grid` for that of the map. In "
+    "Coordinate reference system of the coordinates: an EPSG, ESRI or OGC code, or `grid` for that of the map. In "
     "degrees, west and east are longitudes, south and north are latitudes."
 )
 CONFIDENCE_MEANING = (
     "Confidence level of the interval from `low` to `high`. In some busy places the true coverage is lower."
 )
+
+METRES_MEANING = "Width and height on the ground, in metres, with cells as large as in the middle of the map."
 
 
 class ErrorMessage(BaseModel):
@@ -102,6 +106,8 @@ class Count(Estimate):
     outline: list[list[float]] = Field(
         description="Outline of the answered cells: longitudes and latitudes, counterclockwise."
     )
+    cells: list[int] = Field(description="Columns and rows of cells that were answered.")
+    metres: list[float | None] = Field(description=METRES_MEANING)
     grown: bool = Field(description="Whether a side moved outward to the next grid line.")
     cut: bool = Field(description="Whether a part outside the map was cut off.")
 
@@ -134,8 +140,169 @@ class Counts(BaseModel):
     )
     bounds: list[Sides] = Field(description="Smallest rectangles in degrees around the answered cells.")
     grid_bounds: list[Sides] = Field(description="Bounds of the answered cells, in the CRS of the grid.")
+    cells: list[list[int]] = Field(description="Columns and rows of cells that were answered.")
+    metres: list[list[float | None]] = Field(description=METRES_MEANING)
     grown: list[bool] = Field(description="Whether a side moved outward to the next grid line.")
     cut: list[bool] = Field(description="Whether a part outside the map was cut off.")
+
+
+Position = Annotated[
+    list[Annotated[float, Field(strict=True, allow_inf_nan=False)]],
+    Field(min_length=2, max_length=4, description="Longitude and latitude; further numbers are ignored."),
+]
+Ring = Annotated[list[Position], Field(min_length=4, description="A closed ring: its last position is its first.")]
+Line = Annotated[list[Position], Field(min_length=2)]
+Id = Annotated[StrictStr | StrictInt | StrictFloat | None, Field(description="Given back as it is.")]
+Properties = Annotated[dict[str, Any] | None, Field(description="Given back, with those of the answer added.")]
+SQUARE = [[-30.01, 44.99], [-29.99, 44.99], [-29.98, 45.01], [-30.01, 45.01], [-30.01, 44.99]]
+BRIDGE = [[-30.01, 45.0], [-29.99, 45.001]]
+
+
+class Polygon(BaseModel):
+    """A polygon of GeoJSON."""
+
+    type: Literal["Polygon"]
+    coordinates: list[Ring] = Field(min_length=1, description="The border, then the holes.", examples=[[SQUARE]])
+
+
+class MultiPolygon(BaseModel):
+    """Several polygons as one area."""
+
+    type: Literal["MultiPolygon"]
+    coordinates: list[Annotated[list[Ring], Field(min_length=1)]] = Field(
+        min_length=1, description="The coordinates of each polygon.", examples=[[[SQUARE]]]
+    )
+
+
+class LineString(BaseModel):
+    """A line of GeoJSON."""
+
+    type: Literal["LineString"]
+    coordinates: Line = Field(description="Its positions.", examples=[BRIDGE])
+
+
+class MultiLineString(BaseModel):
+    """Several lines as one."""
+
+    type: Literal["MultiLineString"]
+    coordinates: list[Line] = Field(min_length=1, description="The positions of each line.", examples=[[BRIDGE]])
+
+
+AreaGeometry = Annotated[Polygon | MultiPolygon, Field(discriminator="type")]
+LineGeometry = Annotated[LineString | MultiLineString, Field(discriminator="type")]
+
+
+class AreaFeature(BaseModel):
+    """An area with an id and properties."""
+
+    type: Literal["Feature"]
+    id: Id = None
+    geometry: AreaGeometry
+    properties: Properties = None
+
+
+class AreaFeatures(BaseModel):
+    """Areas to be answered."""
+
+    type: Literal["FeatureCollection"]
+    features: list[AreaFeature] = Field(min_length=1, max_length=MOST_FEATURES, description="The areas.")
+
+
+class LineFeature(BaseModel):
+    """A line with an id and properties."""
+
+    type: Literal["Feature"]
+    id: Id = None
+    geometry: LineGeometry
+    properties: Properties = None
+
+
+class LineFeatures(BaseModel):
+    """Lines to be answered."""
+
+    type: Literal["FeatureCollection"]
+    features: list[LineFeature] = Field(min_length=1, max_length=MOST_FEATURES, description="The lines.")
+
+
+AreasRequest = Annotated[AreaFeatures | AreaFeature | Polygon | MultiPolygon, Field(discriminator="type")]
+LinesRequest = Annotated[LineFeatures | LineFeature | LineString | MultiLineString, Field(discriminator="type")]
+
+Low = Annotated[float | None, Field(description="Lower end of the confidence interval; null if there is none.")]
+High = Annotated[float | None, Field(description="Upper end of the confidence interval; null if there is none.")]
+Cut = Annotated[bool, Field(description="Whether a part outside the map was cut off.")]
+Outside = Annotated[bool, Field(description="Whether all of it is outside the map, so that there is no answer.")]
+
+
+class AreaProperties(BaseModel):
+    """The properties of an area as they were sent, and its answer."""
+
+    model_config = ConfigDict(extra="allow")
+
+    trips: float | None = Field(description="Estimated number of distinct trips; null outside the map.")
+    low: Low
+    high: High
+    cells: float | None = Field(description="Size of the part on the map, in cells; null outside the map.")
+    square_metres: float | None = Field(
+        description="The same on the ground, with cells as large as in the middle of the map."
+    )
+    grown: bool = Field(
+        description="Whether it is a rectangle along the axes of the grid, and a side moved out to the next grid line."
+    )
+    cut: Cut
+    repaired: bool = Field(description="Whether its border crossed itself and was repaired.")
+    outside: Outside
+
+
+class LineProperties(BaseModel):
+    """The properties of a line as they were sent, and its answer."""
+
+    model_config = ConfigDict(extra="allow")
+
+    crossings: float | None = Field(
+        description="Estimated number of times that trips cross it, which is not a number of distinct trips; null "
+        "outside the map."
+    )
+    low: Low
+    high: High
+    metres: float | None = Field(
+        description="Length of the part on the map, with cells as large as in the middle of the map; null outside it."
+    )
+    cut: Cut
+    outside: Outside
+
+
+class AnsweredArea(AreaFeature):
+    """An area with its answer."""
+
+    properties: AreaProperties  # type: ignore[assignment]
+
+
+class AnsweredLine(LineFeature):
+    """A line with its answer."""
+
+    properties: LineProperties  # type: ignore[assignment]
+
+
+class AnsweredFeatures(BaseModel):
+    """What holds for all answers."""
+
+    type: Literal["FeatureCollection"]
+    release: str = Field(description="Id of the publication that was asked.")
+    promise: str = Field(description="Its privacy guarantee, in words.")
+    confidence: float = Field(description=CONFIDENCE_MEANING)
+    note: str = Field(description="What the numbers count.")
+
+
+class AnsweredAreas(AnsweredFeatures):
+    """The areas of the request, in the same order, with their answers."""
+
+    features: list[AnsweredArea]
+
+
+class AnsweredLines(AnsweredFeatures):
+    """The lines of the request, in the same order, with their answers."""
+
+    features: list[AnsweredLine]
 
 
 class LayerInfo(BaseModel):

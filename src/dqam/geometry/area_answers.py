@@ -67,8 +67,10 @@ def answer_lines(histogram: SpatialHistogram, lines: PlacedLines) -> AreaAnswers
 def _answer_polygons(histogram: SpatialHistogram, shapes: Shapes) -> tuple[Floats, Floats]:
     """`value` and `unknown` for polygons and multipolygons."""
     parts, at = shapely.get_parts(shapes, return_index=True)
-    value, unknown = _answer_shells(histogram, shapely.polygons(shapely.get_exterior_ring(parts)))
     holes, of = _holes(parts)
+    filled = parts.copy()
+    filled[of] = shapely.polygons(shapely.get_exterior_ring(parts[of]))
+    value, unknown = _answer_shells(histogram, filled)
     if len(holes):
         within = _answer_holes(histogram, holes)
         np.add.at(value, of, -within)

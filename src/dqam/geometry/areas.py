@@ -75,6 +75,11 @@ class PlacedAreas(PlacedShapes):
         """float64[m], the sizes of the parts on the grid, in cells; NaN where outside."""
         return np.asarray(shapely.area(self.shapes))
 
+    def sizes(self, grid: Grid) -> dict[str, Floats]:
+        """The sizes by name, float64[m] each, with cells as large as in the middle of the grid; NaN where outside."""
+        cells = self.cells
+        return {"cells": cells, "square_metres": cells * np.prod(grid.cell_metres)}
+
 
 @dataclass(frozen=True, eq=False)
 class PlacedLines(PlacedShapes):
@@ -83,6 +88,10 @@ class PlacedLines(PlacedShapes):
     def metres(self, grid: Grid) -> Floats:
         """float64[m], the lengths of the parts on the grid, with cells as large as in its middle; NaN where outside."""
         return np.asarray(shapely.length(shapely.transform(self.shapes, lambda xy: xy * grid.cell_metres)))
+
+    def sizes(self, grid: Grid) -> dict[str, Floats]:
+        """The lengths, by the name of their unit."""
+        return {"metres": self.metres(grid)}
 
 
 def is_geometry(value: object) -> bool:
@@ -102,7 +111,8 @@ def place_areas(
     broken = ~shapely.is_valid(shapes)
     _refuse_tangles(shapes, broken, called)
     shapes[broken] = _polygons(shapely.make_valid(shapes[broken]))
-    _refuse(shapely.area(shapes) == 0, called, "Area", "encloses nothing; give a polygon with an area")
+    thin = shapely.area(shapes) <= ON_LINE * shapely.length(shapes)  # rounding widens lines
+    _refuse(thin, called, "Area", "encloses nothing; give a polygon with an area")
     whole, cut = _clipped(shapes, grid, called, "Area")
     whole = _polygons(whole)
     inside = ~shapely.is_missing(whole)

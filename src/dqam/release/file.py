@@ -80,7 +80,7 @@ def to_dataset(release: PublishedMap) -> xarray.Dataset:
     attributes = {
         "Conventions": "CF-1.11",
         "title": title,
-        "summary": f"Distinct trips through any rectangle of {grid}. {provenance.promise}",
+        "summary": f"Distinct trips through any area of {grid}. {provenance.promise}",
         "history": f"{provenance.created} dqam {provenance.versions.get('dqam', '')}, mechanism {provenance.mechanism}",
         "source": "trajectories, aggregated",
         "comment": "The number of trips through a small rectangle is the sum of its cells minus the edges between "

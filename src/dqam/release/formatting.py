@@ -163,7 +163,7 @@ def area_in_words(square_metres: float) -> str:
 def size_of_area(cells: float, grid: Grid) -> str:
     """The size of an area on a grid, on the ground and in cells; only in cells if their size in metres is unknown.
 
-    >>> size_of_area(120, Grid((0, 0, 8000, 8000), 80, 80, "EPSG:32631"))
+    >>> size_of_area(120, Grid((5e5, 5e6, 508_000, 5_008_000), 80, 80, "EPSG:32631"))
     '1.2 km² (120 cells)'
     """
     in_cells = _cells(number(cells))
@@ -175,8 +175,8 @@ def size_of_area(cells: float, grid: Grid) -> str:
 def size_of_rectangle(columns: int, rows: int, grid: Grid) -> str:
     """The sides of a rectangle of whole cells, likewise.
 
-    >>> size_of_rectangle(12, 8, Grid((0, 0, 8000, 8000), 80, 80, "EPSG:32631")).replace(TIMES, "x")
-    '1.2 x 0.8 km (12 x 8 cells)'
+    >>> size_of_rectangle(12, 8, Grid((5e5, 5e6, 508_000, 5_008_000), 80, 80, "EPSG:32631")).replace(TIMES, "x")
+    '1.2 km x 800 m (12 x 8 cells)'
     """
     in_cells = _cells(f"{columns:,} {TIMES} {rows:,}")
     if ground(grid) is None:

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release(PublishedMap):
-    """A published map of trips: ask it for the distinct trips through any rectangle.
+    """A published map of trips: ask it for the distinct trips through any area.
 
     count(west, south, east, north)  one rectangle, with a confidence interval
-    counts(rectangles)               many at once; `.to_frame()` makes a table of the answers
+    count(polygon)                   one area of any shape
+    counts(areas)                    many at once; `.to_frame()` makes a table of the answers
+    crossings(lines)                 how often trips cross lines, such as bridges
     trips                            all distinct trips on the map
     cells()                          every cell, or blocks of cells
     report(), to_geodataframe(), to_h3(resolution), to_xarray(), save(path)

@@ -32,7 +32,8 @@ function table(head, rows) {
 function kind(schema, all) {
   if (!schema) return "";
   if (schema.$ref) return schema.$ref.split("/").pop();
-  if (schema.anyOf) return schema.anyOf.map((one) => kind(one, all)).join(" or ");
+  const choices = schema.anyOf ?? schema.oneOf;
+  if (choices) return choices.map((one) => kind(one, all)).join(" or ");
   if (schema.type === "array") {
     const many = schema.minItems && schema.minItems === schema.maxItems ? `${schema.minItems} × ` : "list of ";
     return many + kind(schema.items, all);
@@ -67,7 +68,8 @@ function operation(path, method, about, all, examples) {
     ])));
   }
   const body = about.requestBody?.content["application/json"]?.schema;
-  if (body) parts.push(make("h4", {}, "Request body, as JSON"), fields(kind(body, all), all));
+  if (body?.oneOf) parts.push(make("h4", {}, "Request body, as GeoJSON"), make("p", {}, kind(body, all)));
+  else if (body) parts.push(make("h4", {}, "Request body, as JSON"), fields(kind(body, all), all));
   parts.push(make("h4", {}, "Responses"), table(["Status", "Body", "Meaning"], Object.entries(about.responses).map(([code, one]) => [
     make("code", {}, code), kind(Object.values(one.content ?? {})[0]?.schema, all), words(one.description),
   ])));

@@ -2,6 +2,7 @@
 
 import { RECTANGLES, differenceScale, tripsScale } from "./colours.js";
 import { graticule } from "./graticule.js";
+import { makeZones } from "./zones.js";
 
 const $ = (id) => document.getElementById(id);
 const SIDES = ["west", "south", "east", "north"];
@@ -20,7 +21,7 @@ const state = {
   opacity: 85,
 };
 const layers = new Map(); // of releases: promises of { facts, values }
-let map, picture, painted, handles;
+let map, picture, painted, handles, zones;
 
 /* Words and elements */
 
@@ -51,12 +52,13 @@ function interval(answer) {
   return answer.low === null ? "no confidence interval" : `${whole(answer.low)} to ${whole(answer.high)}`;
 }
 
-function kilometres(bounds) {
-  const [west, south, east, north] = bounds;
-  const middle = (south + north) / 2;
-  const spell = (metres) => (metres / 1000).toPrecision(metres >= 1e6 ? 4 : 3).replace(/\.0+$/, "");
-  const wide = map.distance([middle, west], [middle, east]);
-  return `${spell(wide)} × ${spell(map.distance([south, west], [north, west]))} km`;
+/** The sides of a rectangle of whole cells, on the ground and in cells. */
+function sizeOf({ metres, cells: [columns, rows] }) {
+  const inCells = `${whole(columns)} × ${whole(rows)} ${columns * rows === 1 ? "cell" : "cells"}`;
+  if (metres.includes(null)) return inCells;
+  const large = Math.max(...metres) >= 995;
+  const spell = (side) => Number((side / (large ? 1000 : 1)).toPrecision(3)).toLocaleString("en");
+  return `${metres.map(spell).join(" × ")} ${large ? "km" : "m"} (${inCells})`;
 }
 
 function theme() {
@@ -282,13 +284,18 @@ async function paint() {
   picture = new Picture(canvas, [[south, west], [north, east]], { opacity: state.opacity / 100, zIndex: 1 }).addTo(map);
   painted = { facts, values, mode };
   showLegend(scale, facts, mode);
+  zones.showAgain();
   $("map").dataset.painted = `${mode} ${ids} ${colours}`;
 }
 
 function showLegend(scale, facts, mode) {
   const where = String(facts.block) === "1,1" ? "per cell" : `per ${facts.block[0]} × ${facts.block[1]} cells`;
-  $("legend-title").textContent = mode === "difference"
-    ? `Trips ${where}: ${state.releases[state.against].name} − ${state.releases[state.show].name}` : `Distinct trips ${where}`;
+  drawScale(scale, mode === "difference"
+    ? `Trips ${where}: ${state.releases[state.against].name} − ${state.releases[state.show].name}` : `Distinct trips ${where}`);
+}
+
+function drawScale(scale, title) {
+  $("legend-title").textContent = title;
   const [canvas, context] = [$("ramp"), $("ramp").getContext("2d")];
   context.clearRect(0, 0, canvas.width, 1);
   for (let x = 0; x < canvas.width; x++) {
@@ -536,7 +543,7 @@ function card(rectangle, longest) {
   const about = [];
   if (answer) {
     if (state.against === null) about.push(shareOf(answer, state.releases[state.show]));
-    about.push(kilometres(answer.bounds));
+    about.push(sizeOf(answer));
     if (answer.grown) about.push("extended to whole cells");
     if (answer.cut) about.push("clipped to the map");
   }
@@ -705,6 +712,7 @@ function chooseReleases(show, against) {
   paint();
   refresh();
   state.rectangles.forEach(ask);
+  zones.askAgain();
 }
 
 function explain(release) {
@@ -929,6 +937,7 @@ async function start() {
     ["api/releases", "api/background"].map((address) => get(address).then((answer) => answer.json())));
   state.releases = releases;
   makeMap(background);
+  zones = makeZones({ map, get, make, whole, interval, complain, say, theme, paint, drawScale, shown: () => state.show });
   listen();
   readAddress();
 }
