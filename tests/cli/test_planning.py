@@ -3,8 +3,11 @@
 import json
 from pathlib import Path
 
+import geopandas
 import pytest
+import shapely
 
+from dqam import cities
 from dqam.publishing.forecast_table import measured_table
 from dqam.release.formatting import error_in_words
 from dqam.values.guarantee import Promise
@@ -162,3 +165,123 @@ def test_a_plan_with_an_epsilon_that_has_no_delta_gives_no_advice(trips: Path) -
     done = run("publish", trips, *CITY, "--epsilon", "1e-7", "--plan", "--expect", "2000000000")
     assert done.returncode == 0, done.stderr
     assert "--delta" not in done.stdout
+
+
+WEST, SOUTH, EAST, NORTH = cities.BOUNDS
+CELL_X, CELL_Y = (EAST - WEST) / 256, (NORTH - SOUTH) / 256
+
+
+def square(cells: float) -> shapely.Geometry:
+    return shapely.box(WEST, SOUTH, WEST + cells * CELL_X, SOUTH + cells * CELL_Y)
+
+
+FAR = shapely.box(EAST + 1, SOUTH, EAST + 2, SOUTH + 1)
+
+
+def zones_of(folder: Path, *shapes: shapely.Geometry, crs: str | None = "EPSG:4326") -> Path:
+    names = [f"Zone {i}" for i in range(len(shapes))]
+    path = folder / "zones.parquet"
+    geopandas.GeoDataFrame({"DISTRICT": names}, geometry=list(shapes), crs=crs).to_parquet(path)
+    return path
+
+
+def test_zones_in_a_plan(trips: Path, tmp_path: Path) -> None:
+    zones = zones_of(tmp_path, *map(square, (0.5, 3, 20, 24, 200)), FAR)
+    shown = planned(trips, "--expect", "20000", "--areas", str(zones), "--name-column", "DISTRICT")
+    rows, table = lines(shown), measured_table()
+    small, middle, large = (table.error(band, 20_000) for band in ("2-4", "17-32", "65-128"))
+    assert rows[: len(lines(planned(trips, "--expect", "20000")))] == lines(planned(trips, "--expect", "20000"))
+    at = rows.index("Expected error by size of your zones")
+    assert rows[at + 1 : at + 9] == [
+        "Zones Side (cells) On the ground Expected error",
+        f"1 0.5 20 m ≥ {spelled(small.error)}",
+        f"1 3 120 m {spelled(small.error, small.low, small.high)}",
+        f"2 20 to 24 780 to 940 m {spelled(middle.error, middle.low, middle.high)}",
+        f"1 200 7.81 km ≤ {spelled(large.error)}",
+        f"Your 5 zones on the map: from about {spelled(large.error)} or less to about {spelled(small.error)} or more.",
+        "1 of 6 zones is smaller than one cell of the map: Zone 0.",
+        "1 of 6 zones lies outside the map and has no answer: Zone 5.",
+    ]
+
+
+def spelled(*errors: float) -> str:
+    return error_in_words(*errors).replace("\xa0", " ")
+
+
+def test_a_plan_names_at_most_five_zones(trips: Path, tmp_path: Path) -> None:
+    zones = zones_of(tmp_path, *[square(0.5)] * 7)
+    shown = planned(trips, "--expect", "20000", "--areas", str(zones), "--name-column", "DISTRICT")
+    assert (
+        "7 of 7 zones are smaller than one cell of the map: Zone 0, Zone 1, Zone 2, Zone 3, Zone 4 and 2 more." in shown
+    )
+    assert f"Your 7 zones: about {spelled(measured_table().error('2-4', 20_000).error)} or more." in lines(shown)
+
+
+def test_zones_for_several_numbers_of_trips_share_a_table(trips: Path, tmp_path: Path) -> None:
+    shown = planned(trips, "--areas", str(zones_of(tmp_path, *map(square, (0.5, 3, 20, 24, 200)))))
+    at = lines(shown).index("Expected error by size of your zones")
+    assert max(map(len, shown.splitlines()[at : at + 6])) <= 80
+    rows = lines(shown)[at + 1 :]
+    assert rows[0] == "Zones Side (cells) On the ground 1,000 trips 10,000 trips 100,000 trips"
+    errors = [spelled(measured_table().error("17-32", trips).error) for trips in (1_000, 10_000, 100_000)]
+    assert rows[3] == f"2 20 to 24 780 to 940 m {' '.join(errors)}"
+    assert [row.split(":")[0] for row in rows[5:8]] == [
+        f"Your 5 zones, with {number} trips" for number in ("1,000", "10,000", "100,000")
+    ]
+
+
+def test_zones_in_json(trips: Path, tmp_path: Path) -> None:
+    zones = zones_of(tmp_path, *map(square, (0.5, 20, 24)), FAR)
+    plan = json.loads(planned(trips, "--expect", "20000", "--areas", str(zones), "--json"))
+    about = plan["zones"]
+    assert about["names"] == ["1", "2", "3", "4"]
+    assert about["sides"] == [pytest.approx(0.5), pytest.approx(20), pytest.approx(24), None]
+    assert about["cells"] == [pytest.approx(0.25), pytest.approx(400), pytest.approx(576), None]
+    assert about["below_one_cell"] == [True, False, False, False]
+    assert about["outside"] == [False, False, False, True]
+    (made,) = plan["plans"]
+    small, middle = (measured_table().error(band, 20_000) for band in ("2-4", "17-32"))
+    assert made["zones"]["errors"] == [small.error, middle.error, middle.error, None]
+    below, inside = made["zones"]["classes"]
+    assert (below["zones"], below["band"], below["bound"]) == (1, "2-4", "or more")
+    assert inside == {
+        "zones": 2,
+        "sides": [pytest.approx(20), pytest.approx(24)],
+        "sides_m": pytest.approx([781.3, 937.5], abs=2),
+        "band": "17-32",
+        "error": middle.error,
+        "low": middle.low,
+        "high": middle.high,
+        "bound": None,
+    }
+
+
+def test_zones_need_a_plan(trips: Path, tmp_path: Path) -> None:
+    zones, output = zones_of(tmp_path, square(20)), tmp_path / "map.nc"
+    for given in (("--areas", zones), ("--name-column", "DISTRICT"), ("--areas-crs", "EPSG:4326")):
+        done = run("publish", trips, *CITY, "--epsilon", "1", "-o", output, "--ledger", tmp_path / "ledger.db", *given)
+        assert done.returncode == 2
+        assert f"{given[0]} belongs to --plan" in done.stderr
+    assert list(tmp_path.iterdir()) == [zones]
+
+
+def test_zones_that_cannot_be_used(trips: Path, tmp_path: Path) -> None:
+    def refused(*more: str | Path) -> str:
+        done = run("publish", trips, *CITY, "--epsilon", "1", "--plan", *more)
+        assert (done.returncode, done.stdout) == (2, "")
+        return done.stderr
+
+    zones = zones_of(tmp_path, FAR, FAR)
+    assert "Area 1 and all others do not meet the map" in refused("--areas", zones)
+    assert "no column 'WARD'" in refused("--areas", zones, "--name-column", "WARD")
+    assert "--name-column needs a file" in refused("--name-column", "WARD")
+    metres = zones_of(tmp_path, shapely.box(1e6, 1e6, 2e6, 2e6))
+    assert "--areas-crs EPSG:3857" in refused("--areas", metres)
+    assert "Area 1 does not meet the map" in refused("--areas", metres, "--areas-crs", "EPSG:3857")
+
+
+def test_the_trips_do_not_change_what_is_said_about_zones(trips: Path, tmp_path: Path) -> None:
+    zones = zones_of(tmp_path, square(20))
+    fewer = tmp_path / "fewer.parquet"
+    cities.write_parquet(cities.city_trips(10, 1), fewer, 10)
+    assert planned(trips, "--areas", str(zones)) == planned(fewer, "--areas", str(zones))

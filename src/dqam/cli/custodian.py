@@ -22,6 +22,7 @@ from dqam.cli.terminal import (
     say_notes,
     words,
 )
+from dqam.cli.zones import planned_zone_options, read_zones
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
 from dqam.runtime.files import writable
@@ -82,6 +83,7 @@ MADE_UP = (1_000, 10_000, 100_000)  # numbers of trips to plan for, if none is g
     metavar="TRIPS",
     help="Approximate number of trips, for --plan and to check --delta (public: do not count them).",
 )
+@planned_zone_options
 @OVERWRITE
 @click.option(
     "--engine",
@@ -116,6 +118,9 @@ def publish(
     ledger: str | None,
     only_plan: bool,
     expect: int | None,
+    areas: Path | None,
+    name_column: str | None,
+    areas_crs: str | None,
     overwrite: bool,
     engine: str,
     memory: str,
@@ -126,6 +131,7 @@ def publish(
 
     \b
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --plan
+      dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --plan --areas zones.geojson
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 -o porto.nc
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --delta 1e-8 -o porto.nc
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --unit person --max-trips 10 -o porto.nc
@@ -144,9 +150,16 @@ def publish(
     terminal.STOPPED = terminal.NOT_CHARGED
     if max_trips is not None and unit == "trip":
         raise InputError(f"--max-trips {max_trips} needs --unit person; with --unit trip every trip counts once.")
+    for option, value in (("--areas", areas), ("--name-column", name_column), ("--areas-crs", areas_crs)):
+        if value is not None and not only_plan:
+            raise InputError(
+                f"{option} belongs to --plan, which shows the expected error for zones and publishes nothing; add "
+                f"--plan, or leave out {option}."
+            )
     limit = parse_size(memory)
     asked = None if queries is None else read_rectangles(queries, grid)
     plan = Plan.of(grid, epsilon, mechanism, asked, unit, max_trips, gap, title or TITLE, delta)
+    zones = read_zones(areas, None, name_column, areas_crs, grid, "--areas-crs")
     source = source.for_publishing()
     plan.check(source, sure or only_plan, expect)
     if plan.epsilon > LARGE:
@@ -159,7 +172,7 @@ def publish(
         whole = total is None or parse_epsilon(total) <= plan.epsilon
         if plan.delta and dataset is not None and (account := _known_account(ledger, dataset)):
             whole = not account.publications and account.total <= plan.epsilon
-        show_plan(plan, (expect,) if expect else MADE_UP, as_json, whole)
+        show_plan(plan, (expect,) if expect else MADE_UP, as_json, whole, zones)
         return
     if output is None:
         raise InputError("Give the file to write with -o OUT.nc, or use --plan to see what would be spent.")

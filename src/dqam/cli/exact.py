@@ -25,7 +25,7 @@ from dqam.cli.terminal import (
     watched,
     words,
 )
-from dqam.cli.zones import Zones, output_option, read_zones, shape_options
+from dqam.cli.zones import Zones, areas_crs_option, output_option, read_zones, shape_options
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import HEADER, Snapped, random_rectangles, snap
@@ -124,7 +124,7 @@ def inspect(source: Source, grid: Grid, gap: Gap | None, picture: Path | None, s
 )
 @seed_option("Seed of the random rectangles.")
 @shape_options
-@click.option("--areas-crs", help="CRS of the file of --areas or --lines. Default: what it declares.")
+@areas_crs_option()
 @output_option
 @OVERWRITE
 @SURE

@@ -1,37 +1,53 @@
 """What `dqam publish --plan` prints: the division of the budget and the expected errors, by size of the rectangle.
 
-A line at the end says so if there is no delta and one would help, or if there is one and it does harm.
+A line below them says so if there is no delta and one would help, or if there is one and it does harm. With --areas,
+there is also a table of the expected errors for the zones of a file, by size of the zone.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from rich.table import Table
 
-from dqam.cli.terminal import answers, print_json, words
+from dqam.cli.terminal import answers, plain, print_json, words
+from dqam.cli.zones import Zones
 from dqam.errors import InputError
+from dqam.geometry.areas import PlacedAreas
+from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import ALL, SizeBand
+from dqam.geometry.shape_tables import listed
 from dqam.publishing.forecast import Forecast, forecast, is_measured
 from dqam.publishing.plan import Plan, usual_delta
-from dqam.release.formatting import error_in_words, sides_in_cells, sides_on_ground
+from dqam.publishing.zone_forecast import ZoneClass, below_one_cell, equivalent_sides, forecast_zones
+from dqam.release.formatting import error_in_words, ground, length, sides_in_cells, sides_on_ground, span
 from dqam.values.guarantee import spell, spell_delta
 
+LESS, MORE = "\N{LESS-THAN OR EQUAL TO}", "\N{GREATER-THAN OR EQUAL TO}"
 WORTH_IT = 1.2  # advice is given if an error would be smaller by at least this factor
 
 
-def show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool, whole: bool = True) -> None:
+def show_plan(
+    plan: Plan, sizes: tuple[int, ...], as_json: bool, whole: bool = True, zones: Zones | None = None
+) -> None:
     """Show how the budget would be spent, and the expected errors of answers.
 
     whole  whether the publication takes the whole budget of its data set
+    zones  areas whose errors are shown too
     """
+    zones = zones and replace(zones, what="zones")
     with words.status("Forecasting"):
         forecasts = [forecast(plan, size, whole=whole) for size in sizes]
     if as_json:
-        print_json(_plan_in_json(plan, forecasts))
+        in_json = _plan_in_json(plan, forecasts)
+        if zones is not None:
+            zones.say_changes(grown=False)
+            _add_zones(in_json, zones, forecasts)
+        print_json(in_json)
         return
     answers.print(f"A release with {plan.name} would be private for {plan.unit.in_words}, {plan.promise}.")
     answers.print(f"Public: {plan.grid}; tuned for {plan.queries_in_words}.", soft_wrap=True)
@@ -73,6 +89,84 @@ def show_plan(plan: Plan, sizes: tuple[int, ...], as_json: bool, whole: bool = T
     )
     if advice := _advice(plan, forecasts, whole):
         answers.print(advice, soft_wrap=True)
+    if zones is not None:
+        _show_zones(zones, forecasts)
+
+
+def _show_zones(zones: Zones, forecasts: list[Forecast]) -> None:
+    """Print the expected errors for zones, by size of the zone."""
+    placed = _areas(zones)
+    found = [forecast_zones(made, placed) for made in forecasts]
+    single, metres = len(found) == 1, _metres(zones.grid)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, title_justify="left")
+    table.title = "\nExpected error by size of your zones"
+    table.add_column("Zones", justify="right")
+    table.add_column("Side (cells)")
+    if metres is not None:
+        table.add_column("On the ground")
+    for made in forecasts:
+        table.add_column("Expected error" if single else f"{made.trips:,} trips", justify="right")
+    for row in zip(*(each.classes for each in found), strict=True):
+        first = row[0]
+        sides = first.smallest, first.largest
+        on_ground = [] if metres is None else [span([length(side * metres) for side in sides])]
+        errors = [_in_table(one, with_range=single) for one in row]
+        table.add_row(f"{first.zones:,}", span([_side(side) for side in sides]), *on_ground, *errors)
+    answers.print(table)
+    for made, each in zip(forecasts, found, strict=True):
+        with_trips = "" if single else f", with {made.trips:,} trips"
+        answers.print(f"Your {_number(zones)}{with_trips}: {_range_of_errors(each.classes)}.", soft_wrap=True)
+    small = below_one_cell(placed)
+    if small.any():
+        note = zones.note(small, "is smaller than one cell of the map", "are smaller than one cell of the map")
+        answers.print(plain(note), soft_wrap=True)
+    zones.say_changes(grown=False, console=answers)
+    answers.print(
+        "The side is that of a square with the area of the zone, and the error is that of rectangles with such sides "
+        "anywhere on the map. Zones of other shapes can have larger errors.",
+        soft_wrap=True,
+    )
+
+
+def _number(zones: Zones) -> str:
+    """How many zones are on the map."""
+    inside = int((~zones.placed.outside).sum())
+    return f"{inside:,} zone{'' if inside == 1 else 's'}{' on the map' if inside < len(zones.given) else ''}"
+
+
+def _in_table(row: ZoneClass, with_range: bool) -> str:
+    """The expected error of a class of zones, in as few characters as possible."""
+    expected = row.expected
+    if row.beyond:
+        return f"{LESS if row.beyond > 0 else MORE} {error_in_words(expected.error)}"
+    return error_in_words(expected.error, *((expected.low, expected.high) if with_range else ()))
+
+
+def _side(cells: float) -> str:
+    return f"{cells:,.0f}" if cells >= 10 else f"{cells:.2g}" if cells >= 0.01 else "< 0.01"
+
+
+def _range_of_errors(classes: Sequence[ZoneClass]) -> str:
+    """The smallest and the largest of the expected errors in words."""
+    by_error = sorted(classes, key=lambda row: (row.expected.error, -row.beyond))
+    least, most = by_error[0], by_error[-1]
+    if least.expected == most.expected:
+        return _about(most if most.beyond else least)
+    return f"from {_about(least)} to {_about(most)}"
+
+
+def _about(row: ZoneClass) -> str:
+    return f"about {error_in_words(row.expected.error)}{('', ' or less', ' or more')[row.beyond]}"
+
+
+def _areas(zones: Zones) -> PlacedAreas:
+    assert isinstance(zones.placed, PlacedAreas)  # there is no --lines here
+    return zones.placed
+
+
+def _metres(grid: Grid) -> float | None:
+    """The side of a square as large as a cell, in metres; None if it is unknown."""
+    return None if ground(grid) is None else math.sqrt(math.prod(grid.cell_metres))
 
 
 def _use_of_delta(plan: Plan, made: Forecast) -> str:
@@ -117,6 +211,38 @@ def _rectangles(band: SizeBand) -> str:
     if band.name == ALL:
         return "rectangles of any size"
     return f"rectangles {sides.replace(' wide', ' cells wide')}" if " wide" in sides else f"sides of {sides} cells"
+
+
+def _add_zones(in_json: dict[str, Any], zones: Zones, forecasts: list[Forecast]) -> None:
+    """Add zones to a plan in JSON, and to the plan for each number of trips their expected errors.
+
+    Errors of zones are None outside the map; a bound says "or more" or "or less" if the error is only known to be that.
+    """
+    placed, metres = _areas(zones), _metres(zones.grid)
+    in_json["zones"] = {
+        "names": zones.given.names,
+        **zones.to_json(),
+        "sides": list(listed(equivalent_sides(placed))),
+        "below_one_cell": below_one_cell(placed).tolist(),
+    }
+    for one, made in zip(in_json["plans"], forecasts, strict=True):
+        found = forecast_zones(made, placed)
+        one["zones"] = {
+            "errors": list(listed(found.errors)),
+            "classes": [
+                {
+                    "zones": row.zones,
+                    "sides": [row.smallest, row.largest],
+                    "sides_m": metres and [round(side * metres, 1) for side in (row.smallest, row.largest)],
+                    "band": row.expected.band.name,
+                    "error": row.expected.error,
+                    "low": row.expected.low,
+                    "high": row.expected.high,
+                    "bound": (None, "or less", "or more")[row.beyond],
+                }
+                for row in found.classes
+            ],
+        }
 
 
 def _plan_in_json(plan: Plan, forecasts: list[Forecast]) -> dict[str, Any]:

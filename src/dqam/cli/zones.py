@@ -1,4 +1,4 @@
-"""What the commands query and count share for files of areas and lines: options, notes, tables and output."""
+"""What several commands share for files of areas and lines: options, notes, tables and output."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
+from rich.console import Console
 
-from dqam.cli.options import PATH, with_options
+from dqam.cli.options import PATH, Option, with_options
 from dqam.cli.terminal import in_options, plain, words
 from dqam.errors import InputError
 from dqam.geometry.arrays import Mask
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from dqam.geometry.area_files import NamedShapes
     from dqam.geometry.areas import PlacedAreas, PlacedLines
 
-LISTED = 3  # names in a note
+LISTED = 5  # names in a note
 FILES = "GeoJSON or GeoParquet; with the extra `gis` also Shapefile, GeoPackage or FlatGeobuf"
 
 
@@ -29,14 +30,34 @@ def shape_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--areas, --lines and --name-column."""
     return with_options(
         command,
-        click.option("--areas", type=PATH, help=f"File of polygons, such as zones: {FILES}."),
+        _areas("File of polygons, such as zones"),
         click.option("--lines", type=PATH, help="File of lines, such as bridges, to count crossings; same formats."),
-        click.option(
-            "--name-column",
-            metavar="NAME",
-            help="Column of --areas or --lines with the names. Default: name, id or code, or else numbers.",
-        ),
+        _name_column("--areas or --lines"),
     )
+
+
+def planned_zone_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--areas, --name-column and --areas-crs, for zones whose error is forecast."""
+    return with_options(
+        command,
+        _areas("With --plan: show the expected error for the zones in this file of polygons"),
+        _name_column("--areas"),
+        areas_crs_option("--areas"),
+    )
+
+
+def areas_crs_option(files: str = "--areas or --lines") -> Option:
+    """--areas-crs, for commands whose --crs is that of the map."""
+    return click.option("--areas-crs", help=f"CRS of the file of {files}. Default: what it declares.")
+
+
+def _areas(about: str) -> Option:
+    return click.option("--areas", type=PATH, help=f"{about}: {FILES}.")
+
+
+def _name_column(files: str) -> Option:
+    about = f"Column of {files} with the names. Default: name, id or code, or else numbers."
+    return click.option("--name-column", metavar="NAME", help=about)
 
 
 def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,7 +85,7 @@ class Zones:
     given: NamedShapes
     placed: PlacedAreas | PlacedLines
     grid: Grid
-    what: str  # "areas" or "lines"
+    what: str  # "areas" (or "zones", another word for them) or "lines"
 
     @property
     def counted(self) -> str:
@@ -96,24 +117,28 @@ class Zones:
         masks = {name: getattr(self.placed, name).tolist() for name in ("outside", "cut", "repaired")}
         return {**{name: list(listed(numbers)) for name, numbers in self.placed.sizes(self.grid).items()}, **masks}
 
-    def say_changes(self, grown: bool) -> None:
+    def say_changes(self, grown: bool, console: Console = words) -> None:
         """Print what was repaired, cut off and left out; and with `grown`, which rectangles grew to whole cells."""
+
+        def say(mask: Mask, of_one: str, of_several: str) -> None:
+            if mask.any():
+                console.print(plain(self.note(mask, of_one, of_several)), soft_wrap=True)
+
         inside = ~self.placed.outside
         if grown and hasattr(self.placed, "grown"):
-            self._say(inside & self.placed.grown, "was extended to whole cells", "were extended to whole cells")
-        self._say(self.placed.repaired, "crossed itself and was repaired", "crossed themselves and were repaired")
-        self._say(
-            inside & self.placed.cut, "was clipped to the bounds of the map", "were clipped to the bounds of the map"
-        )
-        self._say(~inside, "lies outside the map and has no answer", "lie outside the map and have no answer")
+            say(inside & self.placed.grown, "was extended to whole cells", "were extended to whole cells")
+        say(self.placed.repaired, "crossed itself and was repaired", "crossed themselves and were repaired")
+        say(inside & self.placed.cut, "was clipped to the bounds of the map", "were clipped to the bounds of the map")
+        say(~inside, "lies outside the map and has no answer", "lie outside the map and have no answer")
 
-    def _say(self, mask: Mask, of_one: str, of_several: str) -> None:
-        if count := int(mask.sum()):
-            names = [self.given.names[i][:40] for i in np.flatnonzero(mask)[:LISTED]]
-            more = count - len(names)
-            verdict = of_one if count == 1 else of_several
-            listed = ", ".join(names) + (f" and {more:,} more" if more else "")
-            words.print(plain(f"{count:,} of {len(self.given):,} {self.what} {verdict}: {listed}."), soft_wrap=True)
+    def note(self, mask: Mask, of_one: str, of_several: str) -> str:
+        """A sentence about some of the areas or lines, with the names of the first of them."""
+        count = int(mask.sum())
+        names = [self.given.names[i][:40] for i in np.flatnonzero(mask)[:LISTED]]
+        more = count - len(names)
+        verdict = of_one if count == 1 else of_several
+        listed = ", ".join(names) + (f" and {more:,} more" if more else "")
+        return f"{count:,} of {len(self.given):,} {self.what} {verdict}: {listed}."
 
     def save(self, path: Path, columns: Mapping[str, Any], notes: Mapping[str, str]) -> None:
         """Write the attributes of the file, then `columns`, which replace attributes of the same names."""
@@ -141,7 +166,7 @@ def read_zones(
     file = areas or lines
     if file is None:
         if name_column is not None:
-            raise InputError("--name-column goes with --areas FILE or --lines FILE; give one of them, or leave it out.")
+            raise InputError("--name-column needs a file, such as --areas FILE; give one, or leave it out.")
         return None
     from dqam.geometry.area_files import read_shapes
     from dqam.geometry.areas import place_areas, place_lines

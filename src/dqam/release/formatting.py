@@ -163,7 +163,7 @@ def area_in_words(square_metres: float) -> str:
 def size_of_area(cells: float, grid: Grid) -> str:
     """The size of an area on a grid, on the ground and in cells; only in cells if their size in metres is unknown.
 
-    >>> size_of_area(120, Grid((0, 0, 8000, 8000), 80, 80, "EPSG:32631"))
+    >>> size_of_area(120, Grid((5e5, 5e6, 508_000, 5_008_000), 80, 80, "EPSG:32631"))
     '1.2 km² (120 cells)'
     """
     in_cells = _cells(number(cells))
@@ -175,8 +175,8 @@ def size_of_area(cells: float, grid: Grid) -> str:
 def size_of_rectangle(columns: int, rows: int, grid: Grid) -> str:
     """The sides of a rectangle of whole cells, likewise.
 
-    >>> size_of_rectangle(12, 8, Grid((0, 0, 8000, 8000), 80, 80, "EPSG:32631")).replace(TIMES, "x")
-    '1.2 x 0.8 km (12 x 8 cells)'
+    >>> size_of_rectangle(12, 8, Grid((5e5, 5e6, 508_000, 5_008_000), 80, 80, "EPSG:32631")).replace(TIMES, "x")
+    '1.2 km x 800 m (12 x 8 cells)'
     """
     in_cells = _cells(f"{columns:,} {TIMES} {rows:,}")
     if ground(grid) is None:
@@ -202,7 +202,7 @@ def sides_in_cells(band: SizeBand) -> str:
     """
     if band.name == ALL:
         return "any"
-    wide, high = (_range([str(side) for side in sides]) for sides in (band.widths, band.heights))
+    wide, high = (span([str(side) for side in sides]) for sides in (band.widths, band.heights))
     return wide if wide == high else f"{wide} wide, {high} high"
 
 
@@ -216,13 +216,17 @@ def sides_on_ground(band: SizeBand, grid: Grid) -> str:
     width, height = grid.cell_metres
     if band.widths == band.heights and abs(width / height - 1) < SQUARE:
         width = height = math.sqrt(width * height)
-    wide = _range([length(width * side) for side in band.widths])
-    high = _range([length(height * side) for side in band.heights])
+    wide = span([length(width * side) for side in band.widths])
+    high = span([length(height * side) for side in band.heights])
     return wide if wide == high else f"{wide} wide, {high} high"
 
 
-def _range(ends: list[str]) -> str:
-    """The two ends of a range in words, with the unit only once if they share it."""
+def span(ends: list[str]) -> str:
+    """The two ends of a range in words, with the unit only once if they share it.
+
+    >>> span(["78 m", "160 m"]), span(["660 m", "1.25 km"]), span(["1", "1"])
+    ('78 to 160 m', '660 m to 1.25 km', '1')
+    """
     low, high = ends
     number, _, unit = low.partition(" ")
     return low if low == high else f"{number if unit and high.endswith(f' {unit}') else low} to {high}"
@@ -239,7 +243,7 @@ def error_in_words(error: float, low: float | None = None, high: float | None = 
         for share in (error, low, high)
         if share is not None
     )
-    words = middle if set(ends) <= {middle} else f"{middle} ({_range(ends)})"
+    words = middle if set(ends) <= {middle} else f"{middle} ({span(ends)})"
     return words.replace(" %", "\xa0%")
 
 
