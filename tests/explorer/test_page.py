@@ -437,3 +437,173 @@ def test_zones_of_a_file(visit: Opener, pair: Served) -> None:
     expect(page.locator("#problem")).to_contain_text("This file is not GeoJSON")
     expect(page.locator("#zones")).to_be_hidden()
     expect(page.locator("#legend-title")).to_have_text("Distinct trips per cell")
+
+
+CORNERS = [(0.3, 0.3), (0.6, 0.35), (0.7, 0.6), (0.4, 0.7)]
+
+
+def places(page: Page, corners: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Where shares of the map are on the screen."""
+    box = page.locator("#map").bounding_box()
+    assert box is not None
+    return [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in corners]
+
+
+def drawn(page: Page, kind: str) -> list[list[float]]:
+    """The corners of the one polygon or line in the address."""
+    expect(numbers(page, f"{kind[0].upper()}1")).not_to_have_count(0)
+    settle(page)
+    told = dict(part.split("=") for part in page.evaluate("location.hash.slice(1)").split("&"))
+    return np.array(told[kind].split(","), dtype=float).reshape(-1, 2).tolist()  # type: ignore[no-any-return]
+
+
+def check_shape(page: Page, served: Served, name: str) -> None:
+    """What is shown for a polygon or line is what the API and the library say for its corners."""
+    release = served.releases[0][1]
+    if name.startswith("P"):
+        shape: shapely.Geometry = shapely.Polygon(drawn(page, "polygon"))
+        wanted, where, counted = release.counts([shape], crs="EPSG:4326"), "areas", "trips"
+    else:
+        shape = shapely.LineString(drawn(page, "line"))
+        wanted, where, counted = release.crossings([shape], crs="EPSG:4326"), "lines", "crossings"
+    value, low, high = (float(one[0]) for one in (wanted.value, wanted.low, wanted.high))
+    expect(numbers(page, name).first).to_have_attribute("data-value", re.compile(f"^{re.escape(spell(value))}$"))
+    expect(numbers(page, name).first).to_have_text(f"{value:,.0f}")
+    expect(page.locator(f'li[data-name="{name}"] .interval').first).to_have_text(f"{low:,.0f} to {high:,.0f}")
+    headers = {"Content-Type": "application/geo+json"}
+    told = page.request.post(
+        f"{served.address}/api/releases/0/{where}", data=json.dumps(shapely.geometry.mapping(shape)), headers=headers
+    ).json()["features"][0]["properties"]
+    assert (told[counted], told["low"], told["high"]) == (value, low, high)
+
+
+def test_draw_a_polygon(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/")
+    page.click("#draw-polygon")
+    expect(page.locator("#draw-polygon")).to_have_attribute("aria-pressed", "true")
+    *corners, last = places(page, CORNERS)
+    for x, y in corners:
+        page.mouse.click(x, y)
+    page.mouse.dblclick(*last)
+    expect(page.locator("#draw-polygon")).to_have_attribute("aria-pressed", "false")
+    assert len(drawn(page, "polygon")) == len(CORNERS)
+    check_shape(page, pair, "P1")
+    expect(page.locator("#answers li .note")).to_contain_text("km²")
+    page.reload()
+    check_shape(page, pair, "P1")
+    page.click("[aria-label='Remove polygon P1']")
+    expect(page.locator("#answers li")).to_have_count(0)
+    settle(page)
+    assert "polygon=" not in page.url
+
+
+def test_draw_a_line(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/")
+    page.click("[aria-label='Draw a line']")
+    for x, y in places(page, [(0.5, 0.3), (0.55, 0.5), (0.5, 0.7)]):
+        page.mouse.click(x, y)
+    page.keyboard.press("Enter")
+    assert len(drawn(page, "line")) == 3
+    check_shape(page, pair, "L1")
+    expect(page.locator("#answers li")).to_contain_text("crossings")
+
+
+def test_draw_a_polygon_with_the_keyboard(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/")
+    page.locator("#map").focus()
+    for key in ("p", "Space", "Shift+ArrowRight", "Space", "Shift+ArrowUp", "Space", "ArrowUp", "Space", "Backspace"):
+        page.keyboard.press(key)
+    page.keyboard.press("Enter")
+    corners = np.array(drawn(page, "polygon"))
+    wide, high = np.ptp(corners, axis=0)
+    west, south, east, north = pair.releases[0][1].grid.bounds
+    assert len(corners) == 3
+    assert (wide, high) == (
+        pytest.approx(10 / 64 * (east - west), rel=0.01),
+        pytest.approx(10 / 64 * (north - south), rel=0.01),
+    )
+    check_shape(page, pair, "P1")
+
+
+def test_draw_a_polygon_with_a_finger(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page.tap("[aria-label='Draw a polygon']")
+    corners = places(page, [(0.3, 0.3), (0.7, 0.3), (0.6, 0.6)])
+    for x, y in [*corners, corners[0]]:  # a tap on the first corner closes it
+        page.touchscreen.tap(x, y)
+    assert len(drawn(page, "polygon")) == 3
+    check_shape(page, pair, "P1")
+
+
+def test_escape_stops_drawing_and_too_few_corners_are_explained(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/")
+    page.keyboard.press("p")
+    for x, y in places(page, CORNERS[:2]):
+        page.mouse.click(x, y)
+    page.keyboard.press("Enter")
+    expect(page.locator("#problem")).to_have_text("A polygon needs at least three corners.")
+    page.keyboard.press("Escape")
+    expect(page.locator("#draw-polygon")).to_have_attribute("aria-pressed", "false")
+    expect(page.locator("#answers li")).to_have_count(0)
+    expect(page.locator(".sketch")).to_have_count(0)
+
+
+def test_a_polygon_that_crosses_itself_is_repaired_and_told(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/#polygon=-30.01,44.99,-29.99,45.01,-29.99,44.99,-30.01,45.01")
+    check_shape(page, pair, "P1")
+    expect(page.locator("#answers li")).to_contain_text("crosses itself")
+
+
+def test_a_polygon_off_the_map_is_explained(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/#polygon=10,10,11,10,11,11")
+    expect(page.locator("#answers li .problem")).to_contain_text("does not meet the map")
+
+
+def test_compare_polygons(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/#with=1&polygon=-30.01,44.99,-29.99,45,-30,45.01")
+    check_shape(page, pair, "P1")
+    shape = shapely.Polygon(drawn(page, "polygon"))
+    one, other = (release.count(shape, crs="EPSG:4326").value for _, release in pair.releases)
+    expect(page.locator("#answers [data-difference]")).to_have_attribute("data-difference", spell(other - one))
+
+
+def test_copy_polygons_as_csv(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/#polygon=-30.01,44.99,-29.99,45,-30,45.01&line=-30.01,45,-29.99,45")
+    check_shape(page, pair, "P1")
+    check_shape(page, pair, "L1")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.click("#copy")
+    rows = list(csv.DictReader(io.StringIO(page.evaluate("navigator.clipboard.readText()"))))
+    assert [shapely.from_wkt(row["wkt"]).geom_type for row in rows] == ["Polygon", "LineString"]
+    assert float(rows[0]["trips"]) == pair.releases[0][1].count(shapely.from_wkt(rows[0]["wkt"]), crs="EPSG:4326").value
+
+
+def test_lines_of_a_file(visit: Opener, pair: Served) -> None:
+    line = shapely.LineString([(-30.01, 45), (-29.99, 45.002)])
+    feature = {"type": "Feature", "properties": {"name": "Bridge"}, "geometry": shapely.geometry.mapping(line)}
+    page = visit(f"{pair.address}/")
+    upload(page, json.dumps(feature))
+    expect(page.locator("#zones-rows tr")).to_have_count(1)
+    wanted = pair.releases[0][1].crossings([line], crs="EPSG:4326")
+    expect(page.locator("#zones-rows tr")).to_have_attribute("data-value", spell(float(wanted.value[0])))
+    with page.expect_download() as saved:
+        page.click("#zones-geojson")
+    told = json.loads(saved.value.path().read_text())["features"][0]
+    assert told["properties"]["name"] == "Bridge"
+    assert told["properties"]["crossings"] == float(wanted.value[0])
+    assert shapely.geometry.shape(told["geometry"]).equals(line)
+
+
+def test_a_file_of_zones_and_lines_is_refused(visit: Opener, pair: Served) -> None:
+    shapes = [shapely.LineString([(-30.01, 45), (-29.99, 45.002)]), shapely.box(-30.01, 44.99, -29.99, 45.01)]
+    features = [{"type": "Feature", "properties": {}, "geometry": shapely.geometry.mapping(one)} for one in shapes]
+    page = visit(f"{pair.address}/")
+    upload(page, json.dumps({"type": "FeatureCollection", "features": features}))
+    expect(page.locator("#problem")).to_be_visible()
+    expect(page.locator("#zones")).to_be_hidden()
+
+
+def upload(page: Page, text: str) -> None:
+    """Open a GeoJSON file with the page's button."""
+    file = {"name": "zones.geojson", "mimeType": "application/geo+json", "buffer": text.encode()}
+    page.set_input_files("#zones-file", file)

@@ -614,12 +614,12 @@ function card(rectangle, longest) {
   const answer = rectangle.answers.get(known[0]);
   const choose = () => (rectangle.kind ? map.fitBounds(rectangle.corners.map(([x, y]) => [y, x]), { padding: [60, 60] }) : select(rectangle));
   const chip = make("button", {
-    type: "button", className: "chip", "aria-label": `${rectangle.kind ? "Show" : "Select"} ${titleOf(rectangle).toLowerCase()}`, onclick: choose,
+    type: "button", className: "chip", "aria-label": `${rectangle.kind ? "Show" : "Select"} ${rectangle.kind ?? "rectangle"} ${rectangle.name}`, onclick: choose,
     ...(rectangle.kind ? {} : { "aria-pressed": String(rectangle === state.selected) }),
   }, rectangle.name);
   chip.style.backgroundColor = rectangle.colour;
   const close = make("button", {
-    type: "button", className: "close", "aria-label": `Remove ${titleOf(rectangle).toLowerCase()}`, onclick: () => (rectangle.kind ? removeShape : remove)(rectangle),
+    type: "button", className: "close", "aria-label": `Remove ${rectangle.kind ?? "rectangle"} ${rectangle.name}`, onclick: () => (rectangle.kind ? removeShape : remove)(rectangle),
   }, "×");
   const rows = known.map((n) => answerRow(rectangle, n, longest));
   if (known.length === 2) rows.push(differenceRow(rectangle));
