@@ -86,7 +86,10 @@ export function makeSketch({ map, complain, say, cell, done, changed }) {
     $("readout").hidden = false;
     $("readout").style.left = "3.4rem";
     $("readout").style.top = "0.75rem";
-    $("readout").textContent = enough ? "Double-click or press Enter to finish. Esc cancels." : `Click to add corners of the ${kind}. Esc cancels.`;
+    const finger = matchMedia("(pointer: coarse)").matches;
+    $("readout").textContent = finger
+      ? (enough ? "Tap the last corner again to finish." : `Tap to add corners of the ${kind}.`)
+      : (enough ? "Double-click or press Enter to finish. Esc cancels." : `Click to add corners of the ${kind}. Esc cancels.`);
   }
 
   function click(event) {

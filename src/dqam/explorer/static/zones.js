@@ -70,8 +70,10 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
       const colour = `rgb(${r | 0}, ${g | 0}, ${b | 0})`;
       const areas = file.path === "areas";
       const style = { className: "zone", color: areas ? "#666" : colour, weight: areas ? 1 : 5, fillColor: colour, fillOpacity: 0.8 };
-      L.geoJSON(row.feature, { style }).bindTooltip(make("span", {}, words(row)), { sticky: true }).addTo(drawn);
+      row.layer = L.geoJSON(row.feature, { style }).bindTooltip(make("span", {}, words(row)), { sticky: true }).addTo(drawn);
+      row.light = (on) => row.layer.setStyle({ color: on && areas ? "var(--ink)" : style.color, weight: style.weight + (on ? 2 : 0) });
     }
+    drawn.bringToBack(); // rectangles and drawn shapes stay on top
     drawScale(scale, file.path === "areas" ? "Distinct trips per zone" : "Crossings per line");
     $("map").classList.add("with-zones"); // the colours of cells are on another scale, so they fade
     $("zones-note").textContent = file.answer.note;
@@ -94,7 +96,9 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
       return make("th", { scope: "col", "aria-sort": order }, make("button", { type: "button", "data-key": key, onclick: sort }, title));
     }));
     const cell = (value) => (value === null ? "–" : whole(value));
-    $("zones-rows").replaceChildren(...sorted.map((row) => make("tr", { "data-value": String(row.number) },
+    $("zones-rows").replaceChildren(...sorted.map((row) => make("tr", {
+      "data-value": String(row.number), onmouseenter: () => row.light(true), onmouseleave: () => row.light(false),
+    },
       make("th", { scope: "row" }, row.name),
       ...[cell(row.number), cell(row.low), cell(row.high), row.size ? row.size.toPrecision(3) : "–"].map((text) => make("td", {}, text)))));
     $("zones").hidden = false;
