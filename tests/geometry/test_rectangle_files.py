@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import shapely
+from pyproj import Transformer
 
 from dqam.errors import InputError
 from dqam.geometry.grid import DEGREES, Grid, transform
@@ -18,6 +19,19 @@ def test_csv(tmp_path: Path) -> None:
     path = tmp_path / "areas.csv"
     path.write_text("name,West,south,east,north\nA,0,0,1,1\nB,0.5,0.5,2,2\n")
     assert read_rectangles(path, GRID).cells.tolist() == [[0, 0, 2, 2], [1, 1, 4, 4]]
+
+
+def test_a_crs_is_for_csv_only(tmp_path: Path) -> None:
+    metres = Grid((300_000, 5_800_000, 304_000, 5_804_000), 4, 4, "EPSG:28355")
+    table = tmp_path / "rectangles.csv"
+    to_degrees = Transformer.from_crs("EPSG:28355", "EPSG:4326", always_xy=True)
+    corners = [*to_degrees.transform(301_300, 5_801_300), *to_degrees.transform(302_700, 5_802_700)]
+    table.write_text("west,south,east,north\n" + ",".join(map(repr, corners)) + "\n")
+    assert read_rectangles(table, metres, "EPSG:4326").cells.tolist() == [[1, 1, 3, 3]]
+    document = tmp_path / "rectangles.geojson"
+    document.write_text('{"type": "Polygon", "coordinates": []}')
+    with pytest.raises(InputError, match="leave out the CRS EPSG:28355"):
+        read_rectangles(document, metres, "EPSG:28355")
 
 
 def test_geojson_is_in_degrees_whatever_the_grid(tmp_path: Path) -> None:

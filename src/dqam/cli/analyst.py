@@ -40,7 +40,8 @@ RELEASE = click.argument("release", metavar="RELEASE", type=PATH)
 @shape_options
 @click.option(
     "--crs",
-    help="CRS of --area (default: that of the map), or of the file of --areas or --lines (default: what it declares).",
+    help="CRS of --area or of a CSV file of --rectangles (default: that of the map), or of the file of --areas or "
+    "--lines (default: what it declares).",
 )
 @click.option("--confidence", type=float, default=0.9, show_default=True, help="Confidence level of the intervals.")
 @output_option
@@ -92,7 +93,7 @@ def query(
     else:
         from dqam.geometry.rectangle_files import read_rectangles
 
-        asked = read_rectangles(rectangles, opened.grid)
+        asked = read_rectangles(rectangles, opened.grid, crs)
     found = opened.counts(asked, confidence=confidence)
     if output:
         import shapely
@@ -123,12 +124,15 @@ def query(
     from dqam.release.formatting import size_of_rectangle
 
     _say_promise(opened, f"Distinct trips, estimated; {asked}.")
-    sides_shown = (Column(name.capitalize(), no_wrap=True) for name in HEADER)
-    table = Table(*sides_shown, "Size", Column("Trips", no_wrap=True), f"Interval ({confidence:.0%})")
+    heads = (*map(str.capitalize, HEADER), "Size", "Trips", f"Interval ({confidence:.0%})")
+    table = Table(*(Column(head, no_wrap=True) for head in heads), box=None, padding=(0, 1, 0, 0))
+    west, south, east, north = opened.grid.bounds
+    cell = min((east - west) / opened.grid.columns, (north - south) / opened.grid.rows)
+    digits = max(0, math.ceil(1 - math.log10(cell)))  # tell places a tenth of a cell apart
     for i in range(min(len(found), SHOWN)):
         west, south, east, north = asked.cells[i].tolist()
-        size = size_of_rectangle(east - west, north - south, opened.grid)
-        table.add_row(*(f"{side:.5f}" for side in asked.bounds[i]), size, *_in_words(found[i]))
+        size = size_of_rectangle(east - west, north - south, opened.grid).replace(" (", "\n(")
+        table.add_row(*(f"{side:.{digits}f}" for side in asked.bounds[i]), size, *_in_words(found[i]))
     answers.print(table)
     _say_rest(opened, found, confidence, output)
     if output:

@@ -15,10 +15,11 @@ from dqam.geometry.grid import DEGREES, Grid
 from dqam.geometry.rectangles import HEADER, Snapped, snap
 
 
-def read_rectangles(path: str | Path, grid: Grid) -> Snapped:
+def read_rectangles(path: str | Path, grid: Grid, crs: str | None = None) -> Snapped:
     """Read rectangles from a file and snap them to `grid`.
 
-    A CSV file has the header west,south,east,north and is in the CRS of the grid. A GeoJSON file is in degrees.
+    A CSV file has the header west,south,east,north and is in `crs` (default: that of the grid). A GeoJSON file is in
+    degrees.
     """
     path = Path(path)
     try:
@@ -28,8 +29,10 @@ def read_rectangles(path: str | Path, grid: Grid) -> Snapped:
     if not content.strip():
         raise InputError(f"{path.name} is empty; it must contain rectangles as CSV or GeoJSON.")
     if content.lstrip().startswith(b"{"):
+        if crs is not None:
+            raise InputError(f"{path.name} is GeoJSON, which is in degrees (EPSG:4326); leave out the CRS {crs}.")
         return snap(_geojson(content, path.name), grid, DEGREES, f"{path.name}: rectangle")
-    return snap(_csv(content, path.name), grid, name=f"{path.name}: rectangle")
+    return snap(_csv(content, path.name), grid, crs, f"{path.name}: rectangle")
 
 
 def _csv(content: bytes, name: str) -> Floats:
