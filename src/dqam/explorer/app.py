@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import mimetypes
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import numpy as np
-import pyproj
 from fastapi import FastAPI, Path, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
 from dqam.errors import InputError
+from dqam.explorer.answering import ask_rectangles, ask_release, columns, release_info
 from dqam.explorer.geojson import (
-    REQUESTS,
     InvalidGeojsonError,
     Kind,
     answer_features,
-    null_for_nan,
+    describe_geojson,
     read_features,
+    request_body,
     to_geometries,
 )
-from dqam.explorer.layer import Layer, check_place, in_degrees, outlines
+from dqam.explorer.layer import Layer, check_place, outlines
 from dqam.explorer.middleware import BodyLimitMiddleware, SecurityHeadersMiddleware, check_tiles
+from dqam.explorer.responses import (
+    ERRORS,
+    GEOJSON_ERRORS,
+    NO_SUCH_RELEASE,
+    TOO_LARGE,
+    GeoJson,
+    Json,
+    NoSuchReleaseError,
+    explain_errors,
+)
 from dqam.explorer.schema import (
     CONFIDENCE_MEANING,
     CRS_MEANING,
@@ -46,12 +51,10 @@ from dqam.explorer.schema import (
     Count,
     Counts,
     CountsRequest,
-    ErrorMessage,
     LayerInfo,
     ReleaseInfo,
 )
-from dqam.geometry.grid import DEGREES, Grid, is_degrees
-from dqam.release.answers import Answers
+from dqam.geometry.grid import DEGREES
 from dqam.release.published_map import CONFIDENCE
 from dqam.release.release import Release
 
@@ -71,59 +74,12 @@ counts in both.
 A request has at most 1 MiB and {MOST_RECTANGLES:,} rectangles, or 8 MiB of GeoJSON with {MOST_FEATURES:,} features and
 {MOST_CORNERS:,} corners in all. An error is reported as `{{"error": "one sentence"}}`.
 """
-NO_SUCH_RELEASE: dict[int | str, dict[str, Any]] = {
-    404: {"model": ErrorMessage, "description": "There is no release with this number."},
-    422: {"model": ErrorMessage, "description": "A parameter is missing or out of range."},
-}
-ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {
-        "model": ErrorMessage,
-        "description": "A rectangle is invalid: upside down, outside the map, in an unknown CRS.",
-    },
-    **NO_SUCH_RELEASE,
-}
-TOO_LARGE: dict[int | str, dict[str, Any]] = {413: {"model": ErrorMessage, "description": "The body is too large."}}
-SCHEMAS = "#/components/schemas/"
-GEOJSON_ERRORS: dict[int | str, dict[str, Any]] = {  # unlike the answers, these are plain JSON
-    status: {
-        "description": words,
-        "content": {"application/json": {"schema": {"$ref": f"{SCHEMAS}{ErrorMessage.__name__}"}}},
-    }
-    for status, words in (
-        (400, "The body is not JSON, or cannot be answered: outside the map, too many corners, in an unknown CRS."),
-        (404, NO_SUCH_RELEASE[404]["description"]),
-        (413, TOO_LARGE[413]["description"]),
-        (422, "The body is not the GeoJSON described, or a parameter is out of range."),
-    )
-}
-
 AT_ONCE = 2  # long requests that are handled at the same time; the others wait
 T = TypeVar("T")
 
 Number = Annotated[int, Path(ge=0, description="Number of the release in the list of all releases.")]
 Crs = Annotated[str, Query(description=CRS_MEANING, json_schema_extra={"pattern": CRS_PATTERN})]
 Confidence = Annotated[float, Query(ge=0.01, le=0.9999, description=CONFIDENCE_MEANING)]
-
-
-class NoSuchReleaseError(InputError):
-    """A request for a release that is not on this server."""
-
-
-STATUSES = {NoSuchReleaseError: 404, InvalidGeojsonError: 422}
-
-
-class Json(JSONResponse):
-    """JSON in ASCII, with all digits of every number."""
-
-    def render(self, content: Any) -> bytes:
-        """The body."""
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
-
-
-class GeoJson(Json):
-    """GeoJSON."""
-
-    media_type = "application/geo+json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +111,7 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
     for name, release in releases:
         check_place(release.grid, name)
     named = [NamedRelease(name, release) for name, release in releases]
-    info = [_release_info(n, one) for n, one in enumerate(named)]
+    info = [release_info(n, one.name, one.release) for n, one in enumerate(named)]
     background = {"tiles": None if tiles is None else check_tiles(tiles), "attribution": attribution}
     app = FastAPI(
         title="dqam explorer",
@@ -169,8 +125,8 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
     app.add_middleware(GZipMiddleware, compresslevel=1)
     app.add_middleware(BodyLimitMiddleware)
     app.add_middleware(SecurityHeadersMiddleware, tiles=tiles)
-    _explain_errors(app)
-    _describe_geojson(app)
+    explain_errors(app)
+    describe_geojson(app)
     _serve_pages(app)
 
     def find(n: int) -> NamedRelease:
@@ -215,9 +171,9 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
     ) -> Response:
         """The estimated number of distinct trips through one rectangle, with its confidence interval."""
         release = find(n).release
-        answers = _answers(release, [(west, south, east, north)], crs, confidence)
+        answers = ask_rectangles(release, [(west, south, east, north)], crs, confidence)
         longitude, latitude = outlines(answers.rectangles.bounds, release.grid)
-        answer = {key: column[0] for key, column in _columns(release, answers).items()}
+        answer = {key: column[0] for key, column in columns(release, answers).items()}
         outline = np.stack([longitude[0], latitude[0]], axis=1).tolist()
         return Json({**answer, "confidence": confidence, "outline": outline})
 
@@ -233,8 +189,8 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         release = find(n).release
 
         def answer() -> Response:
-            answers = _answers(release, request.rectangles, request.crs, request.confidence)
-            return Json({**_columns(release, answers), "confidence": request.confidence})
+            answers = ask_rectangles(release, request.rectangles, request.crs, request.confidence)
+            return Json({**columns(release, answers), "confidence": request.confidence})
 
         return await in_background(answer)
 
@@ -244,7 +200,7 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         def answer() -> Response:
             features = read_features(body, kind, crs)
             ask = release.counts if kind == "areas" else release.crossings
-            answers = _asked(ask, release.grid, to_geometries(features), crs, confidence)
+            answers = ask_release(ask, release.grid, to_geometries(features), crs, confidence)
             try:
                 return GeoJson(answer_features(release, answers, features, kind, confidence))
             except ValueError:  # the only numbers not made here
@@ -257,7 +213,7 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         response_class=GeoJson,
         response_model=AnsweredAreas,
         responses=GEOJSON_ERRORS,
-        openapi_extra=_request_body("areas"),
+        openapi_extra=request_body("areas"),
         summary="Trips through areas of any shape",
         tags=["answers"],
     )
@@ -275,7 +231,7 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         response_class=GeoJson,
         response_model=AnsweredLines,
         responses=GEOJSON_ERRORS,
-        openapi_extra=_request_body("lines"),
+        openapi_extra=request_body("lines"),
         summary="Crossings of lines",
         tags=["answers"],
     )
@@ -345,121 +301,6 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         )
 
     return app
-
-
-def _answers(release: Release, rectangles: Sequence[Sequence[float]], crs: str, confidence: float) -> Answers:
-    """The answers of a release, or an `InputError` that says where the map is."""
-    return _asked(release.counts, release.grid, rectangles, crs, confidence)
-
-
-def _asked(ask: Callable[..., Answers], grid: Grid, asked: Any, crs: str, confidence: float) -> Answers:
-    if not re.fullmatch(CRS_PATTERN, crs):  # other ways to write a CRS can name files
-        raise InputError(
-            f"{crs[:40]!r} is not the code of a coordinate reference system; give one such as {DEGREES!r}."
-        )
-    try:
-        with np.errstate(invalid="ignore", over="ignore"):
-            return ask(asked, crs=grid.crs if crs == "grid" else crs, confidence=confidence)
-    except pyproj.exceptions.ProjError:
-        raise InputError(f"Coordinates in {crs} cannot be converted to those of the map; use {DEGREES}.") from None
-    except InputError as error:
-        if is_degrees(grid.crs) or crs == "grid":
-            raise
-        west, south, east, north = in_degrees(np.array([grid.bounds]), grid)[0]
-        raise InputError(f"{error} In degrees, the map covers {west:.6f} {south:.6f} {east:.6f} {north:.6f}.") from None
-
-
-def _columns(release: Release, answers: Answers) -> dict[str, list[Any]]:
-    """Answers as lists, by the names in the API."""
-    bounds, cells = answers.rectangles.bounds, answers.rectangles.cells
-    sides = cells[:, 2:] - cells[:, :2]
-    return {
-        "value": answers.value.tolist(),
-        "low": null_for_nan(answers.low.tolist()),
-        "high": null_for_nan(answers.high.tolist()),
-        "bounds": in_degrees(bounds, release.grid).tolist(),
-        "grid_bounds": bounds.tolist(),
-        "cells": sides.tolist(),
-        "metres": [null_for_nan(row) for row in (sides * release.grid.cell_metres).tolist()],
-        "grown": answers.rectangles.grown.tolist(),
-        "cut": answers.rectangles.cut.tolist(),
-    }
-
-
-def _release_info(n: int, named: NamedRelease) -> dict[str, Any]:
-    """What the list of releases says about one."""
-    provenance, grid = named.release.provenance, named.release.grid
-    west, south, east, north = degrees = in_degrees(np.array([grid.bounds]), grid)[0].tolist()
-    trips = named.release.trips
-    value, low, high = null_for_nan([trips.value, trips.low, trips.high])
-    return {
-        "n": n,
-        "name": named.name,
-        **{name: getattr(provenance, name) for name in ("title", "promise", "private", "mechanism", "queries", "gap")},
-        "epsilon": float(provenance.epsilon),
-        "delta": float(provenance.delta) or None,
-        "unit": {"name": provenance.unit.name, "max_trips": provenance.unit.max_trips},
-        "created": provenance.created,
-        "id": provenance.id,
-        "grid": {
-            "bounds": list(grid.bounds),
-            "crs": grid.crs,
-            "rows": grid.rows,
-            "columns": grid.columns,
-            "degrees": degrees,
-            "cell_degrees": [(east - west) / grid.columns, (north - south) / grid.rows],
-            "cell_metres": list(grid.cell_metres),
-        },
-        "trips": {"value": value, "low": low, "high": high},
-    }
-
-
-def _request_body(kind: Kind) -> dict[str, Any]:
-    """The description of a body that the server reads itself, to check it in the background."""
-    schema = {name: part for name, part in _schema(kind).items() if name != "$defs"}
-    content = {name: {"schema": schema} for name in (GeoJson.media_type, Json.media_type)}
-    return {"requestBody": {"required": True, "content": content}}
-
-
-def _schema(kind: Kind) -> dict[str, Any]:
-    return REQUESTS[kind].json_schema(ref_template=SCHEMAS + "{model}")
-
-
-def _describe_geojson(app: FastAPI) -> None:
-    """Add the schemas that GeoJSON bodies refer to, which FastAPI does not know of, to the description of the API."""
-    describe = app.openapi
-
-    def with_geojson() -> dict[str, Any]:
-        told = describe()
-        for kind in REQUESTS:
-            told["components"]["schemas"] |= _schema(kind)["$defs"]
-        return told
-
-    app.openapi = with_geojson  # type: ignore[method-assign]
-
-
-def _explain_errors(app: FastAPI) -> None:
-    """Answer every error of a user with one sentence."""
-
-    @app.exception_handler(InputError)
-    async def explain_input_error(request: Request, error: InputError) -> Response:
-        return Json({"error": str(error)}, STATUSES.get(type(error), 400))
-
-    @app.exception_handler(HTTPException)
-    async def explain_http_error(request: Request, error: HTTPException) -> Response:
-        where = f"{request.url.path}; the API is described at /api."
-        words = {
-            400: 'The body is not valid JSON; send JSON such as {"rectangles": [[west, south, east, north]]}.',
-            404: f"There is nothing at {where}",
-            405: f"{request.method} cannot be used at {where}",
-        }
-        return Json({"error": words.get(error.status_code, error.detail)}, error.status_code, headers=error.headers)
-
-    @app.exception_handler(RequestValidationError)
-    async def explain_validation_error(request: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"][1:]) or "The body"
-        return Json({"error": f"{where}: {first['msg']}; see /api for the parameters."}, 422)
 
 
 def _serve_pages(app: FastAPI) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pydantic_core
 import shapely
+from fastapi import FastAPI
 from pydantic import TypeAdapter, ValidationError
 
 from dqam.errors import InputError
@@ -19,6 +20,7 @@ from dqam.release.release import Release
 
 Kind = Literal["areas", "lines"]
 REQUESTS: dict[Kind, TypeAdapter[Any]] = {"areas": TypeAdapter(AreasRequest), "lines": TypeAdapter(LinesRequest)}
+SCHEMAS = "#/components/schemas/"  # of OpenAPI
 FLAGS: dict[Kind, tuple[str, ...]] = {"areas": ("grown", "cut", "repaired"), "lines": ("cut",)}
 DEPTH = {"LineString": 1, "Polygon": 2, "MultiLineString": 2, "MultiPolygon": 3}  # of lists around a position
 NOTES: dict[Kind, str] = {
@@ -94,6 +96,30 @@ def answer_features(
 def null_for_nan(numbers: list[float]) -> list[float | None]:
     """The numbers, with None for NaN and infinity, which JSON does not have."""
     return [number if math.isfinite(number) else None for number in numbers]
+
+
+def request_body(kind: Kind) -> dict[str, Any]:
+    """The description of a body that the server reads itself, to check it in the background."""
+    schema = {name: part for name, part in _schema(kind).items() if name != "$defs"}
+    content = {name: {"schema": schema} for name in ("application/geo+json", "application/json")}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def describe_geojson(app: FastAPI) -> None:
+    """Add the schemas that GeoJSON bodies refer to, which FastAPI does not know of, to the description of the API."""
+    describe = app.openapi
+
+    def with_geojson() -> dict[str, Any]:
+        told = describe()
+        for kind in REQUESTS:
+            told["components"]["schemas"] |= _schema(kind)["$defs"]
+        return told
+
+    app.openapi = with_geojson  # type: ignore[method-assign]
+
+
+def _schema(kind: Kind) -> dict[str, Any]:
+    return REQUESTS[kind].json_schema(ref_template=SCHEMAS + "{model}")
 
 
 def _lines(coordinates: list[Any], depth: int) -> list[list[list[float]]]:
