@@ -12,9 +12,9 @@ from functools import cache
 
 import numpy as np
 
-from dqam.cities.journeys import journeys
+from dqam.cities.journeys import Ends, journeys
 from dqam.cities.roads import RoadNetwork
-from dqam.geometry.arrays import Floats, Integers, Integers32, Mask
+from dqam.geometry.arrays import Floats, Integers, Mask
 from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips
 
@@ -31,6 +31,12 @@ CENTRES = np.array(
         (3200.0, 3100.0, 550.0, 300.0, 0.06),
     ]
 )
+# how often trips begin and end at each centre, and anywhere, relative to the average, by part of the day
+NIGHT = (0.5, 0.8, 1.0, 3.0, 3.5, 1.0), (0.5, 0.8, 0.8, 2.0, 2.0, 2.0)  # out at two centres, and home
+MORNING = (0.4, 0.6, 1.0, 0.8, 0.8, 4.5), (1.4, 1.3, 0.8, 0.3, 0.3, 0.4)  # from home to work
+DAY = (1.0, 1.2, 1.3, 0.7, 0.8, 0.8), (1.0, 1.2, 1.3, 0.7, 0.8, 0.8)
+EVENING = (1.4, 1.3, 0.8, 0.3, 0.3, 0.4), (0.4, 0.6, 1.0, 1.6, 1.6, 3.5)
+RHYTHM = np.array([NIGHT] * 6 + [MORNING] * 4 + [DAY] * 5 + [EVENING] * 5 + [NIGHT] * 4)  # by hour
 PARKS = np.array([(-1500.0, 600.0, 380.0, 600.0), (2500.0, 1300.0, 560.0, 360.0), (300.0, -2500.0, 650.0, 420.0)])
 
 STEP = 100.0  # metres between the finest streets
@@ -53,13 +59,26 @@ def to_degrees(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return west + (x / SIDE + 0.5) * (east - west), south + (y / SIDE + 0.5) * (north - south)
 
 
-def city_trips(n: int, seed: int, *, interval: float = 15.0, threads: int | None = None) -> Iterator[Trips]:
-    """Generate n trips in the made-up city, with a point every `interval` seconds; all lie within `BOUNDS`."""
+def city_trips(
+    n: int, seed: int, *, interval: float = 15.0, rhythm: bool = False, threads: int | None = None
+) -> Iterator[Trips]:
+    """Generate n trips in the made-up city, with a point every `interval` seconds; all lie within `BOUNDS`.
+
+    rhythm  whether people go to other places in the morning, during the day, in the evening and at night
+    """
     network = made_up_city()
     shares = np.cumsum(CENTRES[:, 4])
 
-    def draw(rng: np.random.Generator, size: int) -> tuple[Integers32, Integers32]:
-        centre = np.searchsorted(shares, rng.random((2, size)), side="right")
+    def draw(rng: np.random.Generator, size: int) -> Ends:
+        return ends(rng, np.searchsorted(shares, rng.random((2, size)), side="right"))
+
+    def draw_at(rng: np.random.Generator, hours: Integers) -> Ends:
+        weights = RHYTHM[hours % 24] * np.append(CENTRES[:, 4], 1 - shares[-1])
+        sums = weights.cumsum(axis=2)
+        return ends(rng, (rng.random((len(hours), 2, 1)) * sums[:, :, -1:] > sums).sum(axis=2).T)
+
+    def ends(rng: np.random.Generator, centre: Integers) -> Ends:
+        size = centre.shape[1]
         anywhere = centre == len(CENTRES)
         x0, y0, _, spread, _ = CENTRES[np.where(anywhere, 0, centre)].transpose(2, 0, 1)
         around, uniform = rng.standard_normal((2, 2, size)), rng.uniform(-RIM, RIM, (2, 2, size))
@@ -68,6 +87,8 @@ def city_trips(n: int, seed: int, *, interval: float = 15.0, threads: int | None
         origins, destinations = network.nearest(*to_degrees(x, y))
         return origins, destinations
 
+    if rhythm:
+        return journeys(network, None, n, seed, draw_at=draw_at, interval=interval, threads=threads)
     return journeys(network, draw, n, seed, interval=interval, threads=threads)
 
 

@@ -34,21 +34,24 @@ WEEKDAY = (6, 3, 2, 2, 4, 12, 34, 72, 88, 60, 46, 46, 50, 50, 50, 58, 74, 92, 84
 WEEKEND = (16, 12, 8, 6, 4, 6, 10, 16, 26, 40, 52, 58, 58, 54, 52, 52, 52, 52, 50, 44, 36, 30, 26, 22)
 HOURS = np.array(WEEKDAY * 5 + WEEKEND * 2, dtype=np.float64)
 
-Draw = Callable[[np.random.Generator, int], tuple[Integers32, Integers32]]
+Ends = tuple[Integers32, Integers32]  # the nodes where trips begin and end
+Draw = Callable[[np.random.Generator, int], Ends]
+DrawAt = Callable[[np.random.Generator, Integers], Ends]
 
 
 def journeys(
     network: RoadNetwork,
-    draw: Draw,
+    draw: Draw | None,
     n: int,
     seed: int,
     *,
+    draw_at: DrawAt | None = None,
     interval: float = 15.0,
     units: int | None = None,
     threads: int | None = None,
 ) -> Iterator[Trips]:
     """Generate n trips between nodes that `draw(rng, count)` draws, with a point every `interval` seconds and on
-    arrival.
+    arrival. With `draw_at(rng, hours)` instead, where they go depends on the hour of the week at which they begin.
 
     With `units`, only the first `units` intervals of a trip are observed. A trip that was drawn from a node to itself
     goes to a neighbouring node instead.
@@ -64,22 +67,37 @@ def journeys(
     if threads is not None and threads < 1:
         raise InputError(f"threads must be at least 1; got {threads}.")
     most = units if units is not None else np.iinfo(np.int32).max
-    return _batches(network, draw, n, seed, interval, most, threads or cores())
+    if (draw is None) == (draw_at is None):
+        raise TypeError("Give either draw or draw_at.")
+    return _batches(network, draw, draw_at, n, seed, interval, most, threads or cores())
 
 
 def _batches(
-    network: RoadNetwork, draw: Draw, n: int, seed: int, interval: float, units: int, threads: int
+    network: RoadNetwork,
+    draw: Draw | None,
+    draw_at: DrawAt | None,
+    n: int,
+    seed: int,
+    interval: float,
+    units: int,
+    threads: int,
 ) -> Iterator[Trips]:
     rng = np.random.default_rng(seed)
     travels = np.cumsum(rng.lognormal(sigma=PERSON_SPREAD, size=max(1, round(n / TRIPS_PER_PERSON))))
     with ThreadPoolExecutor(threads) as pool:
         for first in range(0, n, ROUND):
             size = min(ROUND, n - first)
-            origins, destinations = draw(rng, size)
+            if draw is not None:
+                origins, destinations = draw(rng, size)
+            else:
+                assert draw_at is not None
+                departures = _departures(rng, size)
+                origins, destinations = draw_at(rng, (departures // 1_000_000 - MONDAY) // 3600)
             stays = origins == destinations
             destinations = np.where(stays, network.heads[network.starts[origins]], destinations)
             persons = np.searchsorted(travels, rng.random(size) * travels[-1], side="right")
-            departures = _departures(rng, size)
+            if draw is not None:
+                departures = _departures(rng, size)
             trips = _drive(pool, network, origins, destinations, departures, interval, units)
             _blur(rng, trips)
             done = Trips(
