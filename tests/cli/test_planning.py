@@ -261,7 +261,7 @@ def test_zones_need_a_plan(trips: Path, tmp_path: Path) -> None:
     for given in (("--areas", zones), ("--name-column", "DISTRICT"), ("--areas-crs", "EPSG:4326")):
         done = run("publish", trips, *CITY, "--epsilon", "1", "-o", output, "--ledger", tmp_path / "ledger.db", *given)
         assert done.returncode == 2
-        assert f"{given[0]} belongs to --plan" in done.stderr
+        assert f"{given[0]} works only with --plan" in done.stderr
     assert list(tmp_path.iterdir()) == [zones]
 
 

@@ -131,7 +131,7 @@ RING[-1] = RING[0]
         ("areas", polygon([*TRIANGLE, [1, 2]]), 422, "Feature 1 has a ring whose last position is not its first"),
         ("areas", polygon([*TRIANGLE[:2], ["1", 2], TRIANGLE[0]]), 422, "number"),
         ("areas", polygon([[1, 1], [2, 1], [2, 2], [1, 1]]), 400, "does not meet the map"),
-        ("areas", polygon([TRIANGLE[0]] * 4), 400, "encloses nothing"),
+        ("areas", polygon([TRIANGLE[0]] * 4), 400, "has no area"),
         ("areas", b'{"type":"Polygon","coordinates":[[[NaN,1],[2,1],[2,2],[1,1]]]}', 400, "not valid JSON"),
         ("areas", {**polygon(TRIANGLE), "crs": {"properties": {"name": "EPSG:28355"}}}, 400, "?crs=EPSG:28355"),
         ("areas", TOO_MANY, 422, "at most 10000 items"),

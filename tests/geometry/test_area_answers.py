@@ -1,4 +1,4 @@
-"""Answers for areas of any shape: what must hold for them, and how close they come on trips that are known."""
+"""Answers for areas of any shape: what must hold for them, and how close they come to exact counts of known trips."""
 
 import numpy as np
 import pytest

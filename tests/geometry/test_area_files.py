@@ -20,7 +20,7 @@ SQUARES = geopandas.GeoDataFrame(
 )
 BAD = {
     "": "is empty",
-    "hello": "in no known format",
+    "hello": "in an unknown format",
     "{": "not valid JSON",
     '{"type": "FeatureCollection", "features": []}': "contains no features",
     '{"type": "Topology"}': "is TopoJSON",

@@ -117,7 +117,7 @@ def test_a_line_that_is_cut_keeps_what_it_passes_twice() -> None:
         ([Polygon()], None, "Area 1 is empty"),
         ([BOW, Point(10.1, 50.1)], None, "Area 2 is a Point; give a polygon"),
         ([LineString([(10.1, 50.1), (10.2, 50.2)])], None, "with `crossings`"),
-        ([Polygon([(10.1, 50.1), (10.2, 50.2), (10.3, 50.3)])], None, "Area 1 encloses nothing"),
+        ([Polygon([(10.1, 50.1), (10.2, 50.2), (10.3, 50.3)])], None, "Area 1 has no area"),
         ([Polygon([(10.1, 50.1), (np.inf, 50.1), (10.3, 50.3)])], None, "not a finite number"),
         ([box(500_000, 5_500_000, 500_100, 5_500_100)], None, "not degrees; name its CRS"),
         ([Polygon([(0, 0), (1, 0), (0, 1)])], None, "Area 1 does not meet the map"),

@@ -40,8 +40,8 @@ RELEASE = click.argument("release", metavar="RELEASE", type=PATH)
 @shape_options
 @click.option(
     "--crs",
-    help="CRS of --area or of a CSV file of --rectangles (default: that of the map), or of the file of --areas or "
-    "--lines (default: what it declares).",
+    help="CRS of --area or of a CSV file of --rectangles (default: the CRS of the map), or of the file of --areas or "
+    "--lines (default: the CRS that it declares).",
 )
 @click.option("--confidence", type=float, default=0.9, show_default=True, help="Confidence level of the intervals.")
 @output_option
@@ -128,7 +128,7 @@ def query(
     table = Table(*(Column(head, no_wrap=True) for head in heads), box=None, padding=(0, 1, 0, 0))
     west, south, east, north = opened.grid.bounds
     cell = min((east - west) / opened.grid.columns, (north - south) / opened.grid.rows)
-    digits = max(0, math.ceil(1 - math.log10(cell)))  # tell places a tenth of a cell apart
+    digits = max(0, math.ceil(1 - math.log10(cell)))  # enough to distinguish places a tenth of a cell apart
     for i in range(min(len(found), SHOWN)):
         west, south, east, north = asked.cells[i].tolist()
         size = size_of_rectangle(east - west, north - south, opened.grid).replace(" (", "\n(")
@@ -199,7 +199,7 @@ def _say_promise(opened: Release, what: str) -> None:
 
 
 def _say_rest(opened: Release, found: Answers, confidence: float, output: Path | None) -> None:
-    """Print what to know about the answers below their table."""
+    """Print what readers must know about the answers, below their table."""
     if not np.isnan(found.low).all():
         answers.print(
             f"The intervals should contain the true number {confidence:.0%} of the time; in some busy places they do "
@@ -222,11 +222,12 @@ def _say_rest(opened: Release, found: Answers, confidence: float, output: Path |
 @click.option(
     "--h3",
     type=click.IntRange(0, 15),
-    help="Write hexagons of this resolution of H3 instead of cells (needs the extra `h3`); not for .tif.",
+    help="Export H3 hexagons of this resolution (0: largest, 15: smallest) instead of cells. Needs the extra `h3`; not "
+    "for .tif.",
 )
 @OVERWRITE
 def export(release: Path, output: Path, blocks: int | None, h3: int | None, overwrite: bool) -> None:
-    """Export the cells of a RELEASE, or hexagons, as GeoTIFF, GeoParquet, GeoJSON or CSV, with confidence intervals.
+    """Export the cells of a RELEASE, or H3 hexagons, as GeoTIFF, GeoParquet, GeoJSON or CSV, with intervals.
 
     Do not add up cells: a trip through two of them counts in both. To count the trips in an area, use `dqam query`.
 

@@ -153,8 +153,8 @@ def publish(
     for option, value in (("--areas", areas), ("--name-column", name_column), ("--areas-crs", areas_crs)):
         if value is not None and not only_plan:
             raise InputError(
-                f"{option} belongs to --plan, which shows the expected error for zones and publishes nothing; add "
-                f"--plan, or leave out {option}."
+                f"{option} works only with --plan, which shows the expected errors for zones and publishes nothing; "
+                f"add --plan, or leave out {option}."
             )
     limit = parse_size(memory)
     asked = None if queries is None else read_rectangles(queries, grid)

@@ -149,8 +149,8 @@ def count(
     """Count the distinct trips of FILE in areas, or the crossings of lines, exactly (NOT PRIVATE).
 
     A side of a rectangle between two grid lines moves outward to the next one; the counts are for the extended
-    rectangles. The areas and lines of --areas and --lines are taken as they are, except that what lies outside the
-    bounds is cut off: a trip is in an area if one of its segments meets it.
+    rectangles. The areas and lines of --areas and --lines are not extended, but what lies outside the bounds is cut
+    off. A trip counts in such an area if one of its segments meets the area.
 
     \b
       dqam count trips.parquet --bounds -8.68 41.11 -8.56 41.20 --rectangle -8.62 41.14 -8.60 41.15
@@ -246,7 +246,7 @@ def _count_zones(source: Source, zones: Zones, gap: Gap | None, output: Path | N
         print_json({"names": zones.given.names, "counts": counts, **told})
         return
     say_not_private(answers)
-    answers.print(f"{'Crossings' if zones.counted == 'crossings' else 'Distinct trips'}, by exact geometry.")
+    answers.print(f"{'Crossings' if zones.counted == 'crossings' else 'Distinct trips'}, counted with exact geometry.")
     table = Table("Name", "Length" if zones.what == "lines" else "Size", zones.counted.capitalize())
     for i, number in enumerate(counts[:SHOWN]):
         table.add_row(plain(zones.given.names[i]), zones.size(i), "no answer" if number is None else f"{number:,}")

@@ -122,8 +122,8 @@ def _show_zones(zones: Zones, forecasts: list[Forecast]) -> None:
         answers.print(plain(note), soft_wrap=True)
     zones.say_changes(grown=False, console=answers)
     answers.print(
-        "The side is that of a square with the area of the zone, and the error is that of rectangles with such sides "
-        "anywhere on the map. Zones of other shapes can have larger errors.",
+        "The side is that of a square with the area of the zone. The error is the one expected for rectangles with "
+        "such sides, anywhere on the map. Zones of other shapes can have larger errors.",
         soft_wrap=True,
     )
 
@@ -214,9 +214,10 @@ def _rectangles(band: SizeBand) -> str:
 
 
 def _add_zones(in_json: dict[str, Any], zones: Zones, forecasts: list[Forecast]) -> None:
-    """Add zones to a plan in JSON, and to the plan for each number of trips their expected errors.
+    """Add zones to a plan in JSON, and their expected errors to the plan for each number of trips.
 
-    Errors of zones are None outside the map; a bound says "or more" or "or less" if the error is only known to be that.
+    Errors of zones outside the map are None. A bound, "or more" or "or less", says that the error is only known to be
+    at least or at most this large.
     """
     placed, metres = _areas(zones), _metres(zones.grid)
     in_json["zones"] = {

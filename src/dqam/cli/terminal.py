@@ -33,7 +33,7 @@ answers = Console(highlight=False)
 # The options of the command line by the parameters of Python that errors name.
 FLAGS = {"swap_axes": "--swap-axes", "sure": "--sure"}
 OPTIONS = {
-    "crs": "--source-crs",  # that of the grid is never the way out
+    "crs": "--source-crs",  # no error asks for another CRS of the grid
     "on_error": "--on-error",
     "gap": "--max-gap",
     "memory": "--memory",
@@ -60,7 +60,7 @@ _SET_TOTAL = re.compile(rf"`?\bLedger\.set_total\(({_VALUE}),\s*({_VALUE}|\w+)\)
 
 
 def in_options(message: str, crs: str = OPTIONS["crs"]) -> str:
-    """A message of the library with command-line options in place of Python parameters; `crs` is the one for the CRS.
+    """A message of the library with command-line options in place of Python parameters; `crs` is the option for CRS.
 
     >>> in_options("Name it, columns={'trip': 'ride id'}, or use engine='local'.")
     "Name it, --column 'trip=ride id', or use --engine local."

@@ -31,7 +31,7 @@ def shape_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_options(
         command,
         _areas("File of polygons, such as zones"),
-        click.option("--lines", type=PATH, help="File of lines, such as bridges, to count crossings; same formats."),
+        click.option("--lines", type=PATH, help="File of lines, such as bridges, to count crossings of; same formats."),
         _name_column("--areas or --lines"),
     )
 
@@ -40,7 +40,7 @@ def planned_zone_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--areas, --name-column and --areas-crs, for zones whose error is forecast."""
     return with_options(
         command,
-        _areas("With --plan: show the expected error for the zones in this file of polygons"),
+        _areas("With --plan, also show the expected errors for the zones in this file of polygons"),
         _name_column("--areas"),
         areas_crs_option("--areas"),
     )
@@ -48,7 +48,7 @@ def planned_zone_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def areas_crs_option(files: str = "--areas or --lines") -> Option:
     """--areas-crs, for commands whose --crs is that of the map."""
-    return click.option("--areas-crs", help=f"CRS of the file of {files}. Default: what it declares.")
+    return click.option("--areas-crs", help=f"CRS of the file of {files}. Default: the CRS that it declares.")
 
 
 def _areas(about: str) -> Option:
@@ -56,12 +56,12 @@ def _areas(about: str) -> Option:
 
 
 def _name_column(files: str) -> Option:
-    about = f"Column of {files} with the names. Default: name, id or code, or else numbers."
+    about = f"Column with the names in the file of {files}. Default: name, id or code; without these, numbers."
     return click.option("--name-column", metavar="NAME", help=about)
 
 
 def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--output, which ends before anything is read if the format is unknown."""
+    """--output, which is refused before anything is read if its format is unknown."""
     return click.option(
         "--output",
         "-o",
@@ -79,7 +79,7 @@ def _check_output(context: click.Context, parameter: click.Parameter, value: Pat
 
 @dataclass(frozen=True)
 class Zones:
-    """Areas or lines of a file, as they are there and as they are on the grid."""
+    """Areas or lines of a file, as given there and as placed on the grid."""
 
     file: Path
     given: NamedShapes
@@ -153,7 +153,7 @@ class Zones:
             write_shapes(temporary, {**kept, **columns}, self.given.shapes, self.given.crs, notes)
         if replaced:
             words.print(
-                plain(f"The output has its own {', '.join(replaced)} in place of that of {self.file.name}."),
+                plain(f"The output has its own columns {', '.join(replaced)} in place of those of {self.file.name}."),
                 soft_wrap=True,
             )
         words.print(f"Saved as {path}", markup=False)
@@ -166,7 +166,7 @@ def read_zones(
     file = areas or lines
     if file is None:
         if name_column is not None:
-            raise InputError("--name-column needs a file, such as --areas FILE; give one, or leave it out.")
+            raise InputError("--name-column needs a file, such as --areas FILE; give one, or leave out --name-column.")
         return None
     from dqam.geometry.area_files import read_shapes
     from dqam.geometry.areas import place_areas, place_lines

@@ -1,4 +1,4 @@
-"""What the API says about a release: its facts, and its answers by their names in the API."""
+"""What the API returns about a release: its description, and its answers by their names in the API."""
 
 from __future__ import annotations
 

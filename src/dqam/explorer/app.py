@@ -67,9 +67,9 @@ This server only has releases, not the raw trips. The privacy budget of a releas
 use none and reveal nothing more, so ask as many as you like.
 
 A side of a rectangle between two grid lines moves outward to the next one, and what lies outside the map is cut off;
-every answer says which rectangle it is for. Answers for rectangles of whole cells are those of the map itself; those
-for other areas and for lines are computed along their borders. Distinct trips do not add up: a trip through two areas
-counts in both.
+every answer says which rectangle it is for. Rectangles of whole cells are answered by the map itself. Answers for
+other areas and for lines are approximations, computed along their borders. Distinct trips do not add up: a trip through
+two areas counts in both.
 
 A request has at most 1 MiB and {MOST_RECTANGLES:,} rectangles, or 8 MiB of GeoJSON with {MOST_FEATURES:,} features and
 {MOST_CORNERS:,} corners in all. An error is reported as `{{"error": "one sentence"}}`.
@@ -203,7 +203,7 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
             answers = ask_release(ask, release.grid, to_geometries(features), crs, confidence)
             try:
                 return GeoJson(answer_features(release, answers, features, kind, confidence))
-            except ValueError:  # the only numbers not made here
+            except ValueError:  # only numbers from the request can cause this
                 raise InvalidGeojsonError("A property or id is a number that JSON cannot express; remove it.") from None
 
         return await in_background(answer)
@@ -218,11 +218,11 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         tags=["answers"],
     )
     async def areas(n: Number, request: Request, crs: Crs = DEGREES, confidence: Confidence = CONFIDENCE) -> Response:
-        """Takes GeoJSON: a FeatureCollection of Polygon and MultiPolygon features, one feature, or one geometry.
-        Gives back a FeatureCollection of the same features, with the answer among the properties of each.
+        """Accepts GeoJSON: a FeatureCollection of Polygon and MultiPolygon features, one feature, or one geometry.
+        Returns a FeatureCollection of the same features, with the answer among the properties of each.
 
         Rectangles along the axes of the grid are answered as rectangles of whole cells. Areas outside the map have no
-        answer; if none is on the map, that is an error.
+        answer. If no area is on the map, the response is an error.
         """
         return await answer_geojson(n, request, "areas", crs, confidence)
 

@@ -1,4 +1,4 @@
-"""GeoJSON in, GeoJSON out: requests for areas and lines, checked, and the answers of a release to them."""
+"""GeoJSON in, GeoJSON out: validated requests for areas and lines, and the answers of a release to them."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _first_problem(error: ValidationError, told: Any, kind: Kind) -> str:
     if path == ["geometry"] and told.get("geometry") is None:
         return f"{where} has no geometry; give a {wanted}, or leave it out."
     if first["type"] == "union_tag_invalid":
-        return f"{where} is a {first['ctx']['tag'][:40]}; give a {wanted}{'' if path else ', or features of these'}."
+        return f"{where} is a {first['ctx']['tag'][:40]}; give a {wanted}{'' if path else ', or such features'}."
     if first["type"] in ("union_tag_not_found", "model_attributes_type"):
         return f"{where} has no type; send a FeatureCollection of {wanted} features."
     return f"{where}: {'.'.join(map(str, path))}: {first['msg']}; send {wanted} features as in RFC 7946."

@@ -103,5 +103,5 @@ class BodyLimitMiddleware:
 
 
 def _too_large(most: int) -> HTTPException:
-    detail = f"The body is larger than {most:,} bytes; ask for fewer areas at a time."
+    detail = f"The body is larger than {most:,} bytes; send fewer areas or lines at a time."
     return HTTPException(413, detail, headers={"Connection": "close"})

@@ -32,10 +32,10 @@ GEOJSON_ERRORS: dict[int | str, dict[str, Any]] = {  # unlike the answers, these
         "content": {"application/json": {"schema": {"$ref": f"{SCHEMAS}{ErrorMessage.__name__}"}}},
     }
     for status, words in (
-        (400, "The body is not JSON, or cannot be answered: outside the map, too many corners, in an unknown CRS."),
+        (400, "The body is not JSON, is outside the map, has too many corners, or is in an unknown CRS."),
         (404, NO_SUCH_RELEASE[404]["description"]),
         (413, TOO_LARGE[413]["description"]),
-        (422, "The body is not the GeoJSON described, or a parameter is out of range."),
+        (422, "The body is not GeoJSON as described, or a parameter is out of range."),
     )
 }
 

@@ -152,8 +152,8 @@ Position = Annotated[
 ]
 Ring = Annotated[list[Position], Field(min_length=4, description="A closed ring: its last position is its first.")]
 Line = Annotated[list[Position], Field(min_length=2)]
-Id = Annotated[StrictStr | StrictInt | StrictFloat | None, Field(description="Given back as it is.")]
-Properties = Annotated[dict[str, Any] | None, Field(description="Given back, with those of the answer added.")]
+Id = Annotated[StrictStr | StrictInt | StrictFloat | None, Field(description="Returned unchanged.")]
+Properties = Annotated[dict[str, Any] | None, Field(description="Returned, with those of the answer added.")]
 SQUARE = [[-30.01, 44.99], [-29.99, 44.99], [-29.98, 45.01], [-30.01, 45.01], [-30.01, 44.99]]
 BRIDGE = [[-30.01, 45.0], [-29.99, 45.001]]
 
@@ -202,7 +202,7 @@ class AreaFeature(BaseModel):
 
 
 class AreaFeatures(BaseModel):
-    """Areas to be answered."""
+    """Areas to query."""
 
     type: Literal["FeatureCollection"]
     features: list[AreaFeature] = Field(min_length=1, max_length=MOST_FEATURES, description="The areas.")
@@ -218,7 +218,7 @@ class LineFeature(BaseModel):
 
 
 class LineFeatures(BaseModel):
-    """Lines to be answered."""
+    """Lines to query."""
 
     type: Literal["FeatureCollection"]
     features: list[LineFeature] = Field(min_length=1, max_length=MOST_FEATURES, description="The lines.")
@@ -246,7 +246,7 @@ class AreaProperties(BaseModel):
         description="The same on the ground, with cells as large as in the middle of the map."
     )
     grown: bool = Field(
-        description="Whether it is a rectangle along the axes of the grid, and a side moved out to the next grid line."
+        description="Whether it is a rectangle along the axes of the grid and a side moved out to the next grid line."
     )
     cut: Cut
     repaired: bool = Field(description="Whether its border crossed itself and was repaired.")
@@ -287,7 +287,7 @@ class AnsweredFeatures(BaseModel):
     """What holds for all answers."""
 
     type: Literal["FeatureCollection"]
-    release: str = Field(description="Id of the publication that was asked.")
+    release: str = Field(description="Id of the release that was queried.")
     promise: str = Field(description="Its privacy guarantee, in words.")
     confidence: float = Field(description=CONFIDENCE_MEANING)
     note: str = Field(description="What the numbers count.")

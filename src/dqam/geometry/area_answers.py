@@ -1,12 +1,12 @@
 """The answers of a histogram for areas of any shape, and for lines.
 
-`dqam.geometry.border` explains how a ring is answered. What is known about other shapes follows from that:
+`dqam.geometry.border` explains how a ring is answered. The answers for other shapes follow from that:
 
   not convex   a trip can enter several times. No more trips meet a shape than meet its convex hull, so the answer is
                at most that of the hull
-  holes        those that stay in a hole do not meet the area. Stays in the hole begin inside or cross its border, and
-               likewise end inside or cross it; if both are independent, then of a + f stays, where a are the endpoints
-               inside and f half of the crossings, a^2 / (a + f) begin and end inside
+  holes        trips that stay in a hole do not meet the area. A stay in the hole begins inside it or with a crossing
+               of its border, and ends in one of these ways. There are a + f stays, where a are the endpoints inside and
+               f half of the crossings. If begin and end are independent, a^2 / (a + f) stays begin and end inside
   parts        a trip can meet several. If the parts are met independently by the N trips that meet the convex hull of
                all parts, then N (1 - (1 - q1 / N) (1 - q2 / N) ...) trips meet at least one
 """
@@ -30,7 +30,7 @@ class AreaAnswers:
 
     value    the number of distinct trips
     unknown  how far the rules for slanted borders, for shapes that are not convex, for holes and for several parts
-             moved it: a measure of what the histogram does not tell. 0 for rectangles
+             moved the value: a measure of what the histogram cannot tell; 0 for rectangles
     """
 
     value: Floats
@@ -96,10 +96,10 @@ def _answer_shells(histogram: SpatialHistogram, polygons: Shapes) -> tuple[Float
 
 
 def _answer_rings(histogram: SpatialHistogram, polygons: Shapes) -> tuple[Floats, Floats]:
-    """Endpoints inside and half of what crosses the border; and how far that is from a staircase of cells.
+    """Endpoints inside plus half of the crossings of the border; and how far that is from a staircase of cells.
 
-    With two histograms, shapes that are small are answered by the first, as rectangles are, and others by the smaller
-    of the two answers.
+    With two histograms, small shapes are answered by the first, as small rectangles are, and others by the smaller of
+    the two answers.
     """
     sums = histogram.border.follow(Rings.of(shapely.get_exterior_ring(polygons)))
     answers, slanted = sums.inside + sums.crossings / 2, (sums.staircase - sums.crossings) / 2

@@ -1,9 +1,8 @@
 """Exact counts for areas of any shape and for lines: distinct trips that meet an area, and crossings of a line.
 
-A trip is straight between two points, in the CRS of the grid. Both counts follow from its segments and the sides of
-areas, or of lines, that are near them; square buckets tell which these are. On which side of a line a point lies is
-decided without rounding errors (`dqam.geometry.orientation`), so that trips which touch a corner or run along a border
-are counted exactly, too.
+A trip is straight between two points, in the CRS of the grid. Each of its segments is compared with the sides of areas
+or lines near it, which are found in a grid of buckets. On which side of a line a point lies is decided without rounding
+errors (`dqam.geometry.orientation`), so trips that touch a corner or run along a border are counted exactly, too.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from dqam.geometry.walks import Gap, silences
 from dqam.runtime.threads import cores, each_span, spans
 
 MOST_BUCKETS = 1024  # along each axis
-FAR = 1e140  # cells; whatever is further away, or not a number, is not a place
+FAR = 1e140  # cells; a point that is further away, or not a number, divides a trip
 MARGIN = 1e-9  # cells, and share of a coordinate: far more than rounding can move a point
 
 
@@ -68,8 +67,8 @@ def count_in_areas(batches: Iterable[Trips], areas: PlacedAreas, grid: Grid, gap
     """int64[m]: the number of distinct trips that meet each area; 0 for areas outside the grid.
 
     A trip meets an area if it has a point in common with the part of the area that is on the grid, border included.
-    Rectangles are taken as they are: they do not grow to whole cells. A trip is not joined where two points are further
-    apart than `gap`, where it is cut, and where a point cannot be projected.
+    Rectangles are taken as they are: they do not grow to whole cells. A trip is interrupted where two points are
+    further apart than `gap`, where it is cut, and where a point cannot be projected.
     """
     polygons, part_of = shapely.get_parts(areas.shapes, return_index=True)
     rings, ring_of = shapely.get_rings(polygons, return_index=True)
@@ -87,14 +86,14 @@ def count_in_areas(batches: Iterable[Trips], areas: PlacedAreas, grid: Grid, gap
 def count_crossings(batches: Iterable[Trips], lines: PlacedLines, grid: Grid, gap: Gap | None = None) -> Integers:
     """int64[m]: how often trips cross each line; 0 for lines outside the grid.
 
-    A trip that crosses a line three times counts three times. Trips are joined as for `count_in_areas`.
+    A trip that crosses a line three times counts three times. Trips are interrupted as for `count_in_areas`.
 
-    Where a trip touches a line with a corner of either, or runs along it, it crosses the line once if it leaves to
-    another side than it came from, and not at all if it leaves to the same side. To tell, both are taken as if the trip
-    were moved east by less than any distance, and north by still less, after which no corner is on the other line; what
-    is crossed back and forth in one place then cancels out. So a point on the line counts as being just east of it, or
-    north if the line runs from west to east. This also decides for trips that start or end on the line, or pass its
-    end.
+    Where a trip touches a line at a corner of either, or runs along it, it crosses the line once if it leaves on the
+    other side, and not at all if it leaves on the side that it came from. To decide this, the trip is treated as if it
+    were moved east by an infinitesimal distance, and north by a still smaller one, so that no corner lies on the other
+    line. Crossings back and forth in one place then cancel out. A point on the line therefore counts as just east of
+    it, or just north of it if the line runs from west to east. The same rule decides for trips that start or end on the
+    line, or pass its end.
     """
     parts, part_of = shapely.get_parts(lines.shapes, return_index=True)
     sides = _placed_sides(parts, part_of, grid)
@@ -333,7 +332,7 @@ def _count_crossings(x, y, silent, offsets, start, stop, sides, counts):  # type
 
 @njit(nogil=True, cache=True)
 def _east(dx, dy):  # type: ignore[no-untyped-def]
-    """The side of a line in direction (dx, dy) on which a point on it is, after it moved a little to the east.
+    """The side of a line in direction (dx, dy) on which a point on it lies after moving a little to the east.
 
     1 is left and -1 right; if the line itself goes east or west, the point has moved to the north.
     """

@@ -29,7 +29,7 @@ from dqam.geometry.grid import DEGREES, parse_crs
 from dqam.geometry.ids import plain_array
 
 FORMATS = "GeoJSON, GeoParquet, Shapefile (.shp, or .zip with one), GeoPackage or FlatGeobuf"
-NAME_COLUMNS = ("name", "id", "code")  # tried in this order, in any mix of capitals
+NAME_COLUMNS = ("name", "id", "code")  # tried in this order, ignoring case
 GEOMETRY_COLUMNS = ("geometry", "geom", "the_geom", "wkb_geometry", "wkb")  # of Parquet files without metadata
 MAGIC = (
     (b"PAR1", "GeoParquet"),
@@ -64,12 +64,12 @@ class NamedShapes:
 
 
 def read_shapes(path: str | Path, name_column: str | None = None, crs: str | None = None) -> NamedShapes:
-    """Read the features of a file; an `InputError` says what is wrong with it.
+    """Read the features of a file; raise an `InputError` that says what is wrong with it.
 
     Args:
         path: a file in one of `FORMATS`.
-        name_column: the column with the names. By default the first of name, id and code that the file has, in any mix
-            of capitals; without one of these, or where it is empty, features are called by their number from 1 on.
+        name_column: the column with the names. By default the first of name, id and code that the file has, ignoring
+            case. Without such a column, or where it is empty, features are numbered from 1.
         crs: the CRS of the coordinates, in place of the one that the file declares.
     """
     path = Path(path)
@@ -107,7 +107,7 @@ def _format(path: Path) -> str:
             return name
     if start.removeprefix(b"\xef\xbb\xbf").lstrip(b"\x1e \t\r\n").startswith((b"{", b"[")):
         return "GeoJSON"
-    raise InputError(f"{path.name} is in no known format; give areas or lines as {FORMATS}.")
+    raise InputError(f"{path.name} is in an unknown format; give areas or lines as {FORMATS}.")
 
 
 def _read(path: Path, form: str, check_crs: bool) -> tuple[Shapes, pa.Table, str | None]:
@@ -159,13 +159,13 @@ def _parsed(path: Path) -> list[Any]:
             except ValueError:
                 raise error from None
     except UnicodeDecodeError:
-        raise InputError(f"{path.name} is not text in UTF-8; write it again as UTF-8.") from None
+        raise InputError(f"{path.name} is not UTF-8 text; save it as UTF-8.") from None
     except json.JSONDecodeError as error:
         raise InputError(
             f"{path.name} is not valid JSON (line {error.lineno}, column {error.colno}: {error.msg}); repair it, or "
             "write it again."
         ) from None
-    except (ValueError, RecursionError):  # a number of too many digits; brackets within brackets within ...
+    except (ValueError, RecursionError):  # a number with too many digits, or nesting that is too deep
         raise InputError(f"{path.name} is JSON that cannot be read; write it again.") from None
 
 
@@ -182,7 +182,7 @@ def _features(values: list[Any], file: str) -> tuple[list[dict[str, Any]], dict[
             found.append({"geometry": value})
         else:
             what = "TopoJSON" if kind == "Topology" else "JSON, but not GeoJSON"
-            raise InputError(f"{file} is {what}; give a FeatureCollection of GeoJSON.")
+            raise InputError(f"{file} is {what}; give a GeoJSON FeatureCollection.")
     for i, feature in enumerate(found):
         if not isinstance(feature, dict) or not isinstance(_properties(feature), dict):
             raise InputError(f"Feature {i + 1} of {file} is not a GeoJSON feature; repair it.")
@@ -205,7 +205,7 @@ def _shape(geometry: object, row: int, file: str) -> Any:
             raise
         kind = str(geometry.get("type"))[:30] if isinstance(geometry, dict) else type(geometry).__name__
         raise InputError(
-            f"Feature {row + 1} of {file} is a {kind} whose coordinates are not those of one; repair it."
+            f"Feature {row + 1} of {file} has coordinates that are not valid for a {kind}; correct them."
         ) from None
 
 
@@ -243,7 +243,7 @@ def _geoparquet(path: Path, check_crs: bool) -> tuple[Shapes, pa.Table, str | No
     column = primary_column(table.schema) or next((spelled[one] for one in GEOMETRY_COLUMNS if one in spelled), None)
     if column is None:
         raise InputError(
-            f"{path.name} has no geometry column, only {', '.join(table.column_names) or 'none at all'}; write it as "
+            f"{path.name} has no geometry column (columns: {', '.join(table.column_names) or 'none'}); write it as "
             "GeoParquet."
         )
     about = known.get(column)
@@ -257,13 +257,13 @@ def _geoparquet(path: Path, check_crs: bool) -> tuple[Shapes, pa.Table, str | No
 
 
 def _by_gdal(path: Path, form: str, check_crs: bool) -> tuple[Shapes, pa.Table, str | None]:
-    """Read a file by GDAL."""
+    """Read a file with GDAL."""
     try:
         pyogrio, raw = import_module("pyogrio"), import_module("pyogrio.raw")
     except ImportError:
         raise InputError(
-            f"{path.name} is a {form}, and pyogrio, which reads it, is not installed: pip install 'dqam[gis]'; or "
-            "convert it to GeoJSON."
+            f"Reading {path.name}, a {form}, needs pyogrio, which is not installed: pip install 'dqam[gis]'; or "
+            "convert the file to GeoJSON."
         ) from None
     source = _within_zip(path) if form == "zipped Shapefile" else str(path.resolve())
     try:
@@ -271,9 +271,11 @@ def _by_gdal(path: Path, form: str, check_crs: bool) -> tuple[Shapes, pa.Table, 
             warnings.simplefilter("ignore")
             layers = [str(name) for name, kind in pyogrio.list_layers(source).tolist() if kind is not None]
             if len(layers) > 1:
-                raise InputError(f"{path.name} has the layers {', '.join(layers)}; save the one you need as a file.")
+                raise InputError(
+                    f"{path.name} has the layers {', '.join(layers)}; save the one you need as a file of its own."
+                )
             if not layers:
-                raise InputError(f"{path.name} has no layer with geometries; check it with a GIS.")
+                raise InputError(f"{path.name} has no layer with geometries; check it in a GIS.")
             about, table = raw.read_arrow(source, layer=layers[0])
     except (RuntimeError, ValueError, OSError, pa.ArrowException) as error:
         if isinstance(error, InputError):

@@ -1,7 +1,7 @@
-"""Areas and lines that a map is asked for: shapely geometries, checked, and placed on a grid.
+"""Areas and lines to query: shapely geometries, validated and placed on a grid.
 
 Geometries may be in any CRS. They are transformed to that of the grid, repaired where rings cross themselves, clipped
-to the bounds, and expressed in cells: (0, 0) is the south-west corner of the grid, (columns, rows) the north-east one.
+to the bounds, and converted to cells: (0, 0) is the south-west corner of the grid, (columns, rows) the north-east one.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dqam.geometry.rectangles import ON_LINE, snap
 Shapes = NDArray[np.object_]  # of shapely geometries
 
 MOST_CORNERS = 200_000  # of one geometry
-ALONG = 64  # sides in another CRS are bent at points that are this part of the diagonal of the map apart
-MOST_BENDS = 2000  # but at most about so many along one side
-MOST_BENDS_IN_ALL = 2_000_000  # and about so many along all sides
-MOST_CROSSINGS = 5000  # of borders with themselves, in all: repairing takes long where there are many
+ALONG = 64  # sides in another CRS get extra corners at most 1/ALONG of the diagonal of the map apart
+MOST_BENDS = 2000  # of these extra corners along one side, approximately
+MOST_BENDS_IN_ALL = 2_000_000  # and along all sides
+MOST_CROSSINGS = 5000  # of borders with themselves, over all areas; repairing more would take too long
 POLYGONS = shapely.GeometryType.POLYGON, shapely.GeometryType.MULTIPOLYGON
 LINES = shapely.GeometryType.LINESTRING, shapely.GeometryType.MULTILINESTRING, shapely.GeometryType.LINEARRING
 
@@ -38,7 +38,7 @@ class PlacedShapes:
     shapes    object[m], the same in cells of the grid, valid and clipped; None where nothing is on the grid
     names     m names; "1", "2", ... if none were given
     cut       bool[m], whether a part lay outside the grid
-    repaired  bool[m], whether rings crossed themselves, and were repaired
+    repaired  bool[m], whether rings crossed themselves and were repaired
     """
 
     asked: Shapes
@@ -52,7 +52,7 @@ class PlacedShapes:
 
     @property
     def outside(self) -> Mask:
-        """bool[m], whether nothing is on the grid, so that there is no answer."""
+        """bool[m], whether a geometry lies entirely outside the grid, so that it has no answer."""
         outside: Mask = shapely.is_missing(self.shapes)
         return outside
 
@@ -62,8 +62,8 @@ class PlacedAreas(PlacedShapes):
     """Areas on a grid.
 
     rectangles    int64[m, 4], the smallest rectangles of whole cells around the areas, as grid lines; 0 where outside
-    is_rectangle  bool[m], whether the area is a rectangle along the axes, and so answered by these cells
-    grown         bool[m], whether it is such a rectangle, and a side moved outward to the next grid line
+    is_rectangle  bool[m], whether the area is a rectangle along the axes, and is therefore answered by these cells
+    grown         bool[m], whether it is such a rectangle and a side moved outward to the next grid line
     """
 
     rectangles: Integers
@@ -76,7 +76,7 @@ class PlacedAreas(PlacedShapes):
         return np.asarray(shapely.area(self.shapes))
 
     def sizes(self, grid: Grid) -> dict[str, Floats]:
-        """The sizes by name, float64[m] each, with cells as large as in the middle of the grid; NaN where outside."""
+        """The sizes by unit, float64[m] each, with cells as large as in the middle of the grid; NaN where outside."""
         cells = self.cells
         return {"cells": cells, "square_metres": cells * np.prod(grid.cell_metres)}
 
@@ -90,29 +90,28 @@ class PlacedLines(PlacedShapes):
         return np.asarray(shapely.length(shapely.transform(self.shapes, lambda xy: xy * grid.cell_metres)))
 
     def sizes(self, grid: Grid) -> dict[str, Floats]:
-        """The lengths, by the name of their unit."""
+        """The lengths, by unit."""
         return {"metres": self.metres(grid)}
 
 
 def is_geometry(value: object) -> bool:
-    """Whether `value` is one geometry: of shapely, or anything with a `__geo_interface__` that is not a table."""
+    """Whether `value` is one geometry: of shapely, or any object with a `__geo_interface__` that is not a table."""
     return isinstance(value, shapely.Geometry) or (hasattr(value, "__geo_interface__") and not hasattr(value, "crs"))
 
 
 def place_areas(
     areas: Sequence[Any] | Shapes, grid: Grid, crs: str | None = None, names: Sequence[object] | None = None
 ) -> PlacedAreas:
-    """Place polygons and multipolygons, in `crs` or else that of the grid, on the grid; an `InputError` names the first
-    that is not valid input.
+    """Place polygons and multipolygons on the grid; raise an `InputError` about the first that is not valid.
 
-    Areas outside the grid are allowed if at least one is on it.
+    They are in `crs` (default: that of the grid). Areas outside the grid are allowed if at least one is on it.
     """
     given, called, shapes = _checked(areas, grid, crs, names, "Area", POLYGONS)
     broken = ~shapely.is_valid(shapes)
     _refuse_tangles(shapes, broken, called)
     shapes[broken] = _polygons(shapely.make_valid(shapes[broken]))
     thin = shapely.area(shapes) <= ON_LINE * shapely.length(shapes)  # rounding widens lines
-    _refuse(thin, called, "Area", "encloses nothing; give a polygon with an area")
+    _refuse(thin, called, "Area", "has no area; give a polygon that encloses one")
     whole, cut = _clipped(shapes, grid, called, "Area")
     whole = _polygons(whole)
     inside = ~shapely.is_missing(whole)
@@ -130,7 +129,7 @@ def place_areas(
 def place_lines(
     lines: Sequence[Any] | Shapes, grid: Grid, crs: str | None = None, names: Sequence[object] | None = None
 ) -> PlacedLines:
-    """The same for lines."""
+    """Place lines on the grid, in the same way."""
     given, called, shapes = _checked(lines, grid, crs, names, "Line", LINES)
     _refuse(shapely.length(shapes) == 0, called, "Line", "has no length; give a line with two different points")
     whole, cut = _clipped(shapes, grid, called, "Line")
@@ -163,7 +162,7 @@ def _checked(
     odd = ~np.isin(kind, kinds)
     if odd.any():
         row = int(np.argmax(odd))
-        other = ", or ask for what crosses it with `crossings`" if kind[row] in LINES else ""
+        other = ", or count its crossings with `crossings`" if kind[row] in LINES else ""
         raise InputError(f"{_called(what, called, row)} is a {given[row].geom_type}; give a {wanted}{other}.")
     corners = shapely.get_num_coordinates(given)
     if len(given) and corners.max() > MOST_CORNERS:
@@ -176,7 +175,7 @@ def _checked(
     infinite = np.zeros(len(given), np.bool_)
     coordinates, at = shapely.get_coordinates(flat, return_index=True)
     infinite[at[~np.isfinite(coordinates).all(axis=1)]] = True
-    _refuse(infinite, called, what, "has a coordinate that is not a finite number; repair it")
+    _refuse(infinite, called, what, "has a coordinate that is not a finite number; correct it")
     if is_degrees(crs or grid.crs):
         far = np.zeros(len(given), np.bool_)
         far[at[(np.abs(coordinates) > (540, 90)).any(axis=1)]] = True
@@ -209,7 +208,7 @@ def _as_geometry(value: Any) -> Any:
 
 
 def _in_crs(shapes: Shapes, grid: Grid, crs: str | None) -> Shapes:
-    """Geometries in the CRS of the grid; sides that are long for the map are bent as they are in the other CRS."""
+    """Geometries in the CRS of the grid; long sides get extra corners, as straight sides may become curves."""
     crs = crs or grid.crs
     if is_degrees(crs):
         shapes = _unwrapped(shapes, grid)
@@ -229,7 +228,7 @@ def _in_crs(shapes: Shapes, grid: Grid, crs: str | None) -> Shapes:
 def _unwrapped(shapes: Shapes, grid: Grid) -> Shapes:
     """Geometries in degrees, in one piece where they cross the 180th meridian, and next to the map.
 
-    Only for maps in that half of the world: elsewhere, a step of more than 180 degrees is one around the world.
+    Only for maps in that half of the world: elsewhere, a side longer than 180 degrees does go around the world.
     """
     west, south, east, north = grid.bounds
     middle = float(transform(np.array([(west + east) / 2]), np.array([(south + north) / 2]), grid.crs, DEGREES)[0][0])
@@ -250,14 +249,15 @@ def _refuse_tangles(shapes: Shapes, broken: Mask, names: tuple[str, ...]) -> Non
         corners, ring = shapely.get_coordinates(rings, return_index=True)
         pairs = np.stack([corners[:-1], corners[1:]], axis=1)[ring[:-1] == ring[1:]]
         sides = shapely.linestrings(pairs)
-        few = sides[:: 1 + len(sides) * len(sides) // 2_000_000]  # a part of the sides is enough for an estimate
+        few = sides[:: 1 + len(sides) * len(sides) // 2_000_000]  # a sample of the sides is enough for an estimate
         found = shapely.STRtree(sides).query(few, predicate="crosses").shape[1]
         crossings[row] = found / 2 * len(sides) / len(few)
     if crossings.sum() > MOST_CROSSINGS:
         row = int(np.argmax(crossings))
         raise InputError(
-            f"{_called('Area', names, row)} crosses itself about {crossings[row]:,.0f} times, and all areas together "
-            f"{crossings.sum():,.0f} times, too often to repair them (at most {MOST_CROSSINGS:,}); draw them anew."
+            f"{_called('Area', names, row)} crosses itself about {crossings[row]:,.0f} times, and all areas "
+            f"together about {crossings.sum():,.0f} times, which is too often to repair (at most {MOST_CROSSINGS:,}); "
+            "redraw them."
         )
 
 
@@ -270,7 +270,7 @@ def _is_box(shapes: Shapes) -> Mask:
     gap = area - np.nan_to_num(shapely.area(shells))
     around = 2 * (bounds[:, 2] - bounds[:, 0] + bounds[:, 3] - bounds[:, 1])
     length = np.nan_to_num(shapely.length(shells))
-    # as a side may be off a grid line, so may a corner be off the box: by ON_LINE cells
+    # corners may be off the box by ON_LINE cells, as sides may be off grid lines
     box: Mask = (
         single
         & (shapely.get_num_interior_rings(shells) == 0)
@@ -296,7 +296,7 @@ def _clipped(shapes: Shapes, grid: Grid, names: tuple[str, ...], what: str) -> t
     if len(shapes) and (sizes == 0).all():
         raise InputError(
             f"{_called(what, names, 0)} {'does' if len(shapes) == 1 else 'and all others do'} not meet the map, which "
-            f"covers {grid.bounds} ({grid.crs}); check its place and its CRS."
+            f"covers {grid.bounds} ({grid.crs}); check the coordinates and the CRS."
         )
     return clipped, cut
 

@@ -6,19 +6,20 @@ that v = nx V and h = ny H are the crossings of the border by the steps of trips
 
     answer = endpoints inside + 1/2 * integral along the border of the trips that cross it,
 
-where the number of trips that cross a piece of the border depends on their directions, which a histogram does not
-have. If all went north-east it would be |v + h|, if all went north-west |v - h|, and if all directions were equally
-common sqrt(v^2 + h^2). (A staircase of cells would count |v| + |h|: a trip along a slanted border, again and again.)
+where the number of trips that cross a piece of the border depends on their directions, which a histogram does not hold.
+If all went north-east it would be |v + h|; if all went north-west, |v - h|; and if all directions were equally common,
+sqrt(v^2 + h^2). (A staircase of cells would give |v| + |h|: it counts a trip along a slanted border again and again.)
 The `diagonal` r of a cell, between -1 and 1, says which of these it is:
 
     |r| * |v + sign(r) h| + (1 - |r|) * sqrt(v^2 + h^2).
 
-It shows where trips turn from vertical to horizontal edges. On its way north-east, a trip enters a cell from the west
-and leaves it to the north, or enters from the south and leaves to the east; so where more trips cross the west edge
-than the east edge, more cross the north edge than the south edge. The diagonal is the correlation of these two
-differences in the cells nearby. It is near 0 where differences are small, as in a histogram without fine detail.
+It shows in cells that trips enter through a vertical edge and leave through a horizontal one, or vice versa. On its way
+north-east, a trip enters a cell from the west and leaves it to the north, or enters from the south and leaves to the
+east; so where more trips cross the west edge than the east edge, more cross the north edge than the south edge. The
+diagonal is the correlation of these two differences in the cells nearby. It is near 0 where differences are small, as
+in a histogram without fine detail.
 
-Along the axes, v or h is 0, and the result is the answer of a rectangle.
+Where a border follows the axes, v or h is 0, and the result is the answer for a rectangle.
 
 Endpoints are spread evenly over their cells. By Green's theorem, their sum over the polygon is an integral along its
 border too: that of A(x, y) dy, where A are the endpoints west of x. Crossings are spread evenly along an edge, and
@@ -41,7 +42,7 @@ from dqam.geometry.lattice import Parts
 from dqam.runtime.threads import cores, each_span, spans
 
 NEARBY = 1.0  # cells: standard deviation of the weights of neighbouring cells
-SMALL = 0.02  # differences are small if their squares are less than this part of the squares of the crossings
+SMALL = 0.02  # differences are small if their squares are less than this share of the squares of the crossings
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +79,7 @@ class BorderSums:
 
 @dataclass(frozen=True, eq=False)
 class BorderFields:
-    """Endpoints and crossings of k histograms on one grid, in the form in which borders are followed.
+    """Endpoints and crossings of k histograms on one grid, in the form needed for integrals along borders.
 
     west        float64[rows, columns + 1, k], endpoints in the row west of each vertical grid line
     vertical    float64[rows, columns + 1, k], crossings of vertical edges; 0 on the outer border
@@ -108,10 +109,10 @@ class BorderFields:
         return cls(west, vertical, horizontal, shown)
 
     def follow(self, rings: Rings, changes: bool = False) -> BorderSums:
-        """Add up all integrals.
+        """Integrate along all rings.
 
-        changes  whether the histograms after the first are small changes of it. What is returned for them is the change
-                 of the crossings, to first order
+        changes  whether the histograms after the first are small changes of it. If so, their results are the changes of
+                 the crossings, to first order
         """
         sums = np.zeros((3, len(rings.starts) - 1, self.west.shape[2]))
         fields = self.west, self.vertical, self.horizontal, self.diagonal
@@ -152,7 +153,7 @@ def _follow(  # type: ignore[no-untyped-def]
             twice += (x0 - from_x) * dy - dx * (y0 - from_y)
             next_x = np.floor(x0) + 1 if dx > 0 else np.ceil(x0) - 1  # the next grid lines
             next_y = np.floor(y0) + 1 if dy > 0 else np.ceil(y0) - 1
-            at = 0.0  # the part of the side that was followed
+            at = 0.0  # the fraction of the side that has been followed
             while at < 1.0:
                 to_x = (next_x - x0) / dx if dx != 0 else 2.0
                 to_y = (next_y - y0) / dy if dy != 0 else 2.0

@@ -107,7 +107,7 @@ class SpatialHistogram:
 
     @cached_property
     def border(self) -> BorderFields:
-        """This histogram in the form in which the borders of areas are followed."""
+        """This histogram in the form needed for integrals along the borders of areas."""
         from dqam.geometry.border import BorderFields  # compiled code, which rectangles do not need
 
         return BorderFields.of([(self.endpoints, self.vertical, self.horizontal)])

@@ -1,6 +1,6 @@
 """On which side of a line a point lies: the sign of a determinant, without rounding errors.
 
-Nearly always, floating-point numbers decide, with Shewchuk's bound on their error. Where they cannot, because the point
+Nearly always, floating-point arithmetic decides, with Shewchuk's bound on its error. Where it cannot, because the point
 is on the line or very close to it, the determinant is computed exactly, as a sum of floats that do not overlap (J. R.
 Shewchuk, "Adaptive precision floating-point arithmetic and fast robust geometric predicates", 1997). Coordinates must
 be 0 or between 1e-140 and 1e140 in magnitude, and so must their differences.

@@ -1,6 +1,6 @@
-"""Tables of geometries and what is known about them, written as CSV, GeoJSON or GeoParquet by the suffix of the file.
+"""Write tables of geometries and their attributes as CSV, GeoJSON or GeoParquet, depending on the suffix of the file.
 
-GeoJSON is always in degrees (RFC 7946); GeoParquet is in the CRS of the geometries; CSV holds the columns only.
+GeoJSON is always in degrees (RFC 7946); GeoParquet is in the CRS of the geometries; CSV has no geometries.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def write_shapes(
         columns: m values each, by name: arrays, lists or Arrow columns. NaN is written as a missing value.
         shapes: the geometries.
         crs: their CRS.
-        notes: what must accompany the numbers; CSV has no place for it.
+        notes: text that must accompany the numbers; left out of CSV, which has no place for it.
     """
     suffix = suffix or path.suffix.lower()
     if suffix == ".csv":
@@ -86,7 +86,7 @@ def in_degrees(shapes: Shapes, crs: str) -> Shapes:
 
 
 def _counterclockwise(shapes: Shapes) -> Shapes:
-    """The same with rings in the direction of RFC 7946: outer ones counterclockwise, holes clockwise."""
+    """The same with rings in the direction that RFC 7946 demands: outer ones counterclockwise, holes clockwise."""
     parts, at = shapely.get_parts(shapes, return_index=True)
     parts = parts.copy()
     areal = shapely.get_type_id(parts) == shapely.GeometryType.POLYGON

@@ -216,7 +216,7 @@ def lay(source: Iterable[Trips], grid: Grid, gap: Gap | None = None, name: str =
 
 
 def fitting(source: Iterable[Trips], grid: Grid, name: str = "the trips") -> Iterator[Trips]:
-    """The batches of a source as they are; raise the same errors as `lay` if the bounds do not fit the points."""
+    """The batches of a source, unchanged; raise the same errors as `lay` if the bounds do not fit the points."""
     points, found, somewhere = 0, False, ""
     for trips in source:
         if not points:

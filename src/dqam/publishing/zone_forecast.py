@@ -1,7 +1,7 @@
-"""Forecast the errors of a publication for the zones of its publisher, by the sizes of the zones.
+"""Forecast the errors of a publication for given zones, by the sizes of the zones.
 
-Nothing is known of the trips, so the place of a zone does not matter, and neither does its shape: it has the expected
-error of rectangles whose sides are about as long as those of a square with the area of the zone.
+A forecast knows nothing about the trips, so neither the place nor the shape of a zone matters. Each zone gets the
+expected error of rectangles whose sides are about as long as those of a square with the area of the zone.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from dqam.publishing.forecast import ExpectedError, Forecast
 class ZoneClass:
     """Zones of similar size, and the error to expect for them.
 
-    zones      how many they are
+    zones      the number of zones
     smallest   side of a square with the area of the smallest of them, in cells
     largest    the same of the largest
     expected   the errors of rectangles of about this size
-    beyond     -1 if the zones are smaller than the rectangles of the smallest band, so that their error is that of the
-               band or more; 1 if they are larger than those of the largest band, so that it is that or less; else 0
+    beyond     -1 if the zones are smaller than the rectangles of the smallest band, so that their error is at least
+               that of the band; 1 if they are larger than those of the largest band, so that it is at most that; else 0
     """
 
     zones: int
@@ -39,7 +39,7 @@ class ZoneClass:
 class ZoneForecast:
     """What to expect for m zones.
 
-    classes  from the smallest zones to the largest; only those that have zones
+    classes  from the smallest zones to the largest, without empty ones
     errors   float64[m], the expected error of each zone, relative to the average answer; NaN outside the map
     """
 
@@ -90,7 +90,7 @@ def below_one_cell(zones: PlacedAreas) -> Mask:
 def _places(sides: Floats, bands: list[SizeBand]) -> Integers:
     """int64[m], the band of each side: -1 below all of them, len(bands) above all of them, and -2 where it is NaN.
 
-    As bands are of whole cells, there is a cell between two of them, which they share.
+    Bands have whole numbers of cells, so there is a gap of one cell between two of them, which they share.
     """
     low, high = (np.array([(band.widths[end] * band.heights[end]) ** 0.5 for band in bands]) for end in (0, 1))
     edges = np.concatenate([[low[0] - 0.5], (high[:-1] + low[1:]) / 2, [high[-1] + 0.5]])

@@ -23,7 +23,7 @@ class Answer:
     """The estimated number of distinct trips through an area, or of crossings of a line, with a confidence interval.
 
     low, high  ends of the interval; NaN if the mechanism gives none
-    grown      whether the area is a rectangle, and a side of it moved outward to the next grid line
+    grown      whether the area is a rectangle and a side of it moved outward to the next grid line
     cut        whether a part was outside the map and was cut off
     repaired   whether the border crossed itself and was repaired
 
@@ -95,7 +95,7 @@ class Answers:
 
     @property
     def rectangles(self) -> Snapped:
-        """The rectangles of whole cells that were answered, if rectangles were asked."""
+        """The rectangles of whole cells that were answered, if the query was for rectangles."""
         if not isinstance(self.asked, Snapped):
             raise AttributeError("These answers are not for rectangles; see `asked`.")
         return self.asked

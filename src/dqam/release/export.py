@@ -43,7 +43,7 @@ def export(
         raise InputError(f"Give blocks={blocks} or h3={h3}, not both: an export has either blocks or hexagons.")
     if h3 is not None and suffix in RASTERS:
         raise InputError(
-            f"{Path(path).name}: hexagons cannot be a raster; end the name with one of {', '.join(TABLES)}."
+            f"{Path(path).name}: a raster cannot hold hexagons; end the name with one of {', '.join(TABLES)}."
         )
     with replacing(path) as temporary:
         if suffix in RASTERS:

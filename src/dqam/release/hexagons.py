@@ -21,7 +21,7 @@ from dqam.release.published_map import PublishedMap
 
 RESOLUTIONS = range(16)
 MOST_HEXAGONS = 1_000_000
-SIDE_POINTS = 64  # of each side of the map, which may be curved in degrees
+SIDE_POINTS = 64  # on each side of the map, which may be curved in degrees
 STEPS = 2  # points on the border of the map for each side of a hexagon
 
 
@@ -82,7 +82,7 @@ def _check_number(grid: Grid, resolution: int, h3: Any) -> None:
     area, around = _size(grid)
     if not math.isfinite(area + around):
         raise InputError(
-            f"The border of the map, {grid.bounds} ({grid.crs}), has no place on Earth, so it has no hexagons."
+            f"The border of the map, {grid.bounds} ({grid.crs}), is not on Earth, so no hexagons meet the map."
         )
 
     def number(one: int) -> float:
@@ -119,7 +119,7 @@ def _size(grid: Grid) -> tuple[float, float]:
 def _candidates(grid: Grid, resolution: int, h3: Any) -> Any:
     """All hexagons that meet the map, and some that do not; uint64[any number], in increasing order.
 
-    A hexagon that meets the map contains a part of its border, or is inside with its centre.
+    A hexagon that meets the map contains a part of the map's border, or has its centre inside the map.
     """
     inner = h3.polygon_to_cells(h3.LatLngPoly(_outline(grid, SIDE_POINTS)[:, ::-1].tolist()), resolution)
     points = math.ceil(STEPS * _size(grid)[1] / h3.average_hexagon_edge_length(resolution, "m"))

@@ -54,8 +54,10 @@ class PublishedMap:
         crs: str | None = None,
         confidence: float = CONFIDENCE,
     ) -> Answer:
-        """The distinct trips through one area: west, south, east and north of a rectangle, as four numbers or one
-        tuple, or a polygon or multipolygon of shapely; in the CRS of the map unless `crs` says otherwise.
+        """The distinct trips through one area.
+
+        The area is a rectangle (west, south, east and north, as four numbers or one tuple), or a polygon or
+        multipolygon of shapely. It is in the CRS of the map unless `crs` says otherwise.
 
         What lies outside the map is cut off, and a border that crosses itself is repaired. The sides of a rectangle
         that lie between grid lines move outward to the next one. The answer says so (`grown`, `cut`, `repaired`).

@@ -63,12 +63,12 @@ class Release(PublishedMap):
         """A row for each hexagon of H3 that meets the map: h3 (its index), trips, low, high, cut and geometry; 90 %
         intervals.
 
-        Hexagons at the border of the map are answered for the part on it (`cut`); their geometry is the whole hexagon.
-        Rows do not add up: a trip through two hexagons counts in both. Counts of hexagons that are smaller than a cell
-        are only interpolated.
+        At the border of the map, the answer is for the part of a hexagon that is on the map (`cut`), but the geometry
+        is the whole hexagon. Rows do not add up: a trip through two hexagons counts in both. Counts of hexagons that
+        are smaller than a cell are only interpolated.
 
         Args:
-            resolution: 0 (large) to 15 (small) of H3; at most 1,000,000 hexagons may meet the map.
+            resolution: of H3, from 0 (largest hexagons) to 15 (smallest); at most 1,000,000 hexagons may meet the map.
         """
         from dqam.release.export import to_h3
 

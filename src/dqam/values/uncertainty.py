@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 WITHIN = 0.8  # how far the answer to a rectangle within one cell of the finest lattice may be off, relative to itself
 QUANTILES = 64  # number of quantiles of the normal distribution over which errors are averaged
 UNKNOWN = 0.4  # standard deviation of an answer to an area, relative to its `unknown` part
-RECROSSED = 0.25  # of crossings of a line, because those of a trip that returns are often counted once
+RECROSSED = 0.25  # of the crossings of a line, because a trip that crosses and returns is often counted once
 LOW, HIGH = 0.08, 0.03  # within these fractions of 0 and of all trips, the model's error is reduced
 
 
@@ -89,7 +89,7 @@ class Uncertainty:
         return deviations
 
     def line_deviations(self, lines: PlacedLines, answers: AreaAnswers) -> Floats:
-        """The standard deviation of the crossings of each line, as of a very thin area; NaN for lines outside."""
+        """The standard deviation of the crossings of each line, as for a very thin area; NaN for lines outside."""
         deviations = np.full(len(lines), np.nan)
         some = np.flatnonzero(~lines.outside)
         if len(some):

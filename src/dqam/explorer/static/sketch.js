@@ -5,7 +5,7 @@ const MOST_CORNERS = 500;
 const NEAR = 10; // pixels: a click this close to the first or the last corner ends the drawing
 const FEWEST = { polygon: 3, line: 2 };
 
-/** What lies on the map for a polygon or line that was drawn: its outline, which can be clicked, and its name. */
+/** What the map shows of a polygon or line that was drawn: its outline, which can be clicked, and its name. */
 export function outlineOf({ kind, name, colour, corners }, onclick) {
   const places = corners.map(([x, y]) => [y, x]);
   const shape = kind === "polygon" ? L.polygon : L.polyline;
@@ -52,8 +52,8 @@ export function makeSketch({ map, complain, say, cell, done, changed }) {
   }
 
   function addCorner({ lat, lng }) {
-    if (corners.length >= MOST_CORNERS) return complain(`A ${kind} that is drawn has at most ${MOST_CORNERS} corners. Finish it, or open a file.`);
-    const digits = Math.min(9, Math.max(2, Math.ceil(map.getZoom() * Math.log10(2)) + 1)); // that can be told apart
+    if (corners.length >= MOST_CORNERS) return complain(`You can draw a ${kind} of at most ${MOST_CORNERS} corners. Finish it, or open a file instead.`);
+    const digits = Math.min(9, Math.max(2, Math.ceil(map.getZoom() * Math.log10(2)) + 1)); // enough to tell pixels apart
     corners.push([lng, lat].map((value) => Number(value.toFixed(digits))));
     show();
     say(`Corner ${corners.length}.`);

@@ -1,4 +1,4 @@
-// Zones from a GeoJSON file: coloured on the map, in a table that can be sorted, and as downloads.
+// Zones and lines from a GeoJSON file: coloured on the map, in a table that can be sorted, and as downloads.
 
 import { tripsScale } from "./colours.js";
 
@@ -15,7 +15,7 @@ function readZones(text) {
   }
   const features = told?.features ?? [told];
   const kinds = new Set(Array.isArray(features) ? features.map((one) => AREAS.includes((one?.geometry ?? one)?.type)) : []);
-  if (kinds.size !== 1) throw new Error("This file has no features, or polygons and other features; open a file of one kind.");
+  if (kinds.size !== 1) throw new Error("This file has no features, or mixes polygons with other features; open a file of only polygons or only lines.");
   return { told, path: kinds.has(true) ? "areas" : "lines" };
 }
 
@@ -52,7 +52,7 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
       return { feature, name: nameOf(names[i], i), number: found.trips ?? found.crossings, low: found.low, high: found.high, size };
     });
     show();
-    say(`${whole(rows.length)} zones answered.`);
+    say(`${whole(rows.length)} ${file.path === "areas" ? "zones" : "lines"} answered.`);
     return true;
   }
 
