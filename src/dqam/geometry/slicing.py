@@ -107,7 +107,7 @@ class Slicing:
 
     @cached_property
     def values(self) -> tuple[str, ...]:
-        """The listed values of the column, which are labelled 0, 1, ...; any other value is labelled with their number."""
+        """The listed values of the column, labelled 0, 1, ...; any other value gets the label after them."""
         return next((tuple(rule.partition("=")[2].split(",")) for rule in self.rules if "=" in rule), ())
 
     @property
@@ -140,7 +140,7 @@ class Slicing:
         clocks = _clocks(start, self.timezone) if start is not None and self.needs_times else {}
         labels: Integers = np.zeros(1, np.int64)
         for rule, names in zip(self.rules, self._names_by_rule, strict=True):
-            labels = labels * len(names) + (clocks[rule] if rule in CLOCKS else kinds)
+            labels = labels * len(names) + np.asarray(clocks[rule] if rule in CLOCKS else kinds, np.int64)
         return labels.astype(np.int16)
 
     def labelled(self, trips: Trips) -> Trips:
@@ -188,8 +188,9 @@ def _local_times(start: Integers, timezone: str | None) -> Integers:
     if len(late := np.flatnonzero(known >= _LISTED_UNTIL)):
         zone = zoneinfo.ZoneInfo(timezone)
         minutes, place = np.unique(known[late] // 60_000_000, return_inverse=True)  # clocks change at whole minutes
-        offsets = [(_EPOCH + timedelta(minutes=int(each))).astimezone(zone).utcoffset() for each in minutes]
-        local[late] = known[late] + np.array([(each or timedelta()) // timedelta(microseconds=1) for each in offsets])[place]
+        clocks = [(_EPOCH + timedelta(minutes=int(each))).astimezone(zone).replace(tzinfo=UTC) for each in minutes]
+        there = np.array([(clock - _EPOCH) // timedelta(minutes=1) for clock in clocks], np.int64)
+        local[late] = known[late] + 60_000_000 * (there - minutes)[place]
     return local
 
 

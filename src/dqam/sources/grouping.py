@@ -7,11 +7,13 @@ locks. Then each bucket, which fits into the cache, is ordered by trip and time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 from numba import njit
+from numpy.typing import NDArray
 
 from dqam.geometry.arrays import Floats, Integers, Labels
 from dqam.runtime.threads import ahead, cores, each_span, spans
@@ -40,7 +42,7 @@ def grouped(parts: Sequence[pa.RecordBatch], batch: int) -> Iterator[pa.RecordBa
             places = [chunk.indices.cast(pa.int64()) for chunk in table.column(name).chunks]
             table = table.set_column(i, name, pa.chunked_array(places))
     rows = _ordered_rows([_columns_of(part) for part in table.to_batches()])
-    columns = dict(zip(("key0", "key1", "t", "x", "y", "kind"), rows, strict=True))
+    columns: dict[str, NDArray[Any]] = dict(zip(("key0", "key1", "t", "x", "y", "kind"), rows, strict=True))
 
     def cut(start: int) -> pa.RecordBatch:
         arrays = {name: pa.array(columns[name][start : start + batch]) for name in names}

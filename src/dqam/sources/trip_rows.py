@@ -59,9 +59,7 @@ def read_lines(
             yield trips
 
 
-def without_start(
-    starts: pa.Array, bad: Mask, slicing: Slicing | None, validation: Validation, first_row: int
-) -> Mask:
+def without_start(starts: pa.Array, bad: Mask, slicing: Slicing | None, validation: Validation, first_row: int) -> Mask:
     """The `bad` rows and those without a start, if clocks decide the slice; these are rejected."""
     if slicing is None or not slicing.needs_times or not starts.null_count:
         return bad
