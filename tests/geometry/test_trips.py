@@ -20,11 +20,12 @@ def some_trips() -> Trips:
         pa.array(["a", "b", "c", "d"]),
         pa.array([7, 8, 7, 9]),
         cuts=np.array([1, 6]),
+        slices=np.array([2, 0, 1, 2], np.int16),
     )
 
 
 def listed(trips: Trips) -> list[tuple[object, ...]]:
-    """Trips one by one: id, person, and for each point x, y, time and whether the trip is cut before it."""
+    """Trips one by one: id, person, slice, and for each point x, y, time and whether the trip is cut before it."""
     found = []
     cuts = set() if trips.cuts is None else set(trips.cuts.tolist())
     for i in range(len(trips)):
@@ -32,7 +33,7 @@ def listed(trips: Trips) -> list[tuple[object, ...]]:
             (float(trips.x[k]), float(trips.y[k]), int(trips.time[k]), k in cuts)
             for k in range(trips.offsets[i], trips.offsets[i + 1])
         ]
-        found.append((trips.ids[i].as_py(), trips.persons[i].as_py(), points))
+        found.append((trips.ids[i].as_py(), trips.persons[i].as_py(), int(trips.slices[i]), points))
     return found
 
 
