@@ -300,11 +300,13 @@ FORMATS: dict[str, Format] = {
     "points, GeoParquet": Format(_GEOMETRIES, _geo, _IDS | _TIMES | _SHAPE, engines=_TWO),
     "lines, CSV": Format(_LINES, _file, csv=True),
     "lines, CSV, persons only": Format(_without(_LINES, "trip"), _file, csv=True),
-    "lines, CSV, plain id": Format({"trip": "id", "line string": "geometry"}, _file, csv=True),
-    "lines, CSV, no ids": Format({"line string": "geometry"}, _file, csv=True, no_ids=True),
+    "lines, CSV, plain id": Format({"trip": "id", "kind": "mode", "line string": "geometry"}, _file, csv=True),
+    "lines, CSV, no ids": Format({"kind": "mode", "line string": "geometry"}, _file, csv=True, no_ids=True),
     "lines, GeoParquet": Format(_LINES, _geo, _IDS | _SHAPE),
-    "lines, GeoParquet, plain id": Format({"trip": "id", "line string": "geometry"}, _geo, _IDS | _SHAPE),
-    "lines, GeoParquet, no ids": Format({"line string": "geometry"}, _geo, _SHAPE, no_ids=True),
+    "lines, GeoParquet, plain id": Format(
+        {"trip": "id", "kind": "mode", "line string": "geometry"}, _geo, _IDS | _SHAPE
+    ),
+    "lines, GeoParquet, no ids": Format({"kind": "mode", "line string": "geometry"}, _geo, _SHAPE, no_ids=True),
     "points, pandas": Format(_POINTS, _pandas, _NUMBERS, engines=_TWO),
     "points, pandas, text ids": Format(_POINTS, _pandas, _TIMES | _DEGREES, engines=_TWO),
     "points, Arrow": Format(_POINTS, _arrow, _NUMBERS, engines=_TWO),
