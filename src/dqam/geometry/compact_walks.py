@@ -1,7 +1,7 @@
 """Walks stored compactly: the first cell of each piece, and two bits for each step to a neighbouring cell.
 
 Engines keep trips in this form between two scans. A trip of 28 points that visits 155 cells takes 60 bytes as a compact
-walk and 690 as points, and a compact walk does not reveal when and exactly where the points were.
+walk and 690 as points, and a compact walk does not reveal when and exactly where the points were, but for its slice.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ add a statistic, write such a module and add its class to one of the three sets 
 that its sensitivity is never exceeded and is reached, and a case each to `dqam.audit.cases` and
 `dqam.audit.neighbours`.
 
-An aggregate sees the cells that trips pass, not their times or ids (`dqam.statistics.aggregate.Part`). A statistic
-reaches a release only through a mechanism that asks for it.
+An aggregate sees the cells that trips pass and their slices, not their times or ids
+(`dqam.statistics.aggregate.Part`). A statistic reaches a release only through a mechanism that asks for it.
 """
 
 from dataclasses import fields
