@@ -26,13 +26,16 @@ from dqam.audit.neighbours import (
 )
 from dqam.engines import spark as engine
 from dqam.engines import spark_parts
+from dqam.geometry.slicing import Slicing
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
 from dqam.sources import csv_table, grouping, parquet_table, points, source
 from dqam.sources.validation import Validation
 from dqam.statistics import PARTITIONS, PROVEN, SCORES, SHADOW, TripCount, UniformityCosts
+from dqam.statistics.aggregate import Part
 from dqam.statistics.question import CappedOnLattice
 from dqam.statistics.shadow_sums import CappedShadows
+from dqam.statistics.sliced import SlicedAggregate
 from dqam.statistics.walk_sums import ScaledWalks
 from dqam.values.guarantee import Promise, Unit
 from tests.commands import run
@@ -193,6 +196,26 @@ def persons_are_merged(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(grouping, "_columns_of", lambda part: (columns_of(part)[1], *columns_of(part)[1:]))
 
 
+def a_trip_is_in_two_slices(patch: pytest.MonkeyPatch) -> None:
+    add_up = SlicedAggregate.add_up
+
+    def twice(self: SlicedAggregate, part: Part) -> Any:
+        found = add_up(self, part)
+        return found + np.roll(found, 1, axis=0)
+
+    patch.setattr(SlicedAggregate, "add_up", twice)
+
+
+def the_first_row_decides_the_slice(patch: pytest.MonkeyPatch) -> None:
+    kinds = Slicing.kinds
+
+    def all_alike(self: Slicing, column: Any) -> Any:
+        found = kinds(self, column)
+        return np.full_like(found, found[:1].sum())
+
+    patch.setattr(Slicing, "kinds", all_alike)
+
+
 def too_little_is_charged(patch: pytest.MonkeyPatch) -> None:
     """Too little by one, whatever is asked."""
     charge = Curator._charge
@@ -216,6 +239,10 @@ def too_little_is_charged(patch: pytest.MonkeyPatch) -> None:
         (no_cap_on_shadows, "points, Arrow", "ShadowSums changed"),
         (all_trips_of_a_person, "points, pandas", "TripCount changed"),
         (persons_are_merged, "points, Parquet, scattered", " changed"),
+        (a_trip_is_in_two_slices, "points, Parquet, scattered", "Sliced changed"),
+        (a_trip_is_in_two_slices, "polylines, CSV", "Sliced changed"),
+        (the_first_row_decides_the_slice, "points, CSV", "Sliced changed"),
+        (the_first_row_decides_the_slice, "lines, CSV", "Sliced changed"),
     ],
 )
 def test_a_fault_shows(fault: Fault, name: str, shows: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import dqam
 from dqam import cities
 from dqam.errors import InputError
 from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.slicing import Slicing
 from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import ContributionBound
@@ -21,7 +22,7 @@ from dqam.privacy.ledger import Ledger
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing.pipeline import aggregates_of, publish
 from dqam.publishing.plan import Plan
-from dqam.statistics import ShadowQuantile, ShadowSums, WalkSums
+from dqam.statistics import QueryTotals, ShadowQuantile, ShadowSums, Sliced, TripCount, WalkSums
 from dqam.statistics.cell_shares import MassByCell
 from dqam.statistics.crossings import CappedCrossings
 from dqam.statistics.distinct import DistinctTrips
@@ -127,6 +128,76 @@ def test_all_sums_in_l2_are_the_same(shuffled: Path) -> None:
             assert theirs.scans == 2  # the first, and all of these together
         theirs.total(ScaledWalks(LATTICE, 3, np.array([3]), 1))
         assert theirs.scans == 3
+
+
+SLICING = Slicing.parse("hour*kind=bike,car,7", "America/New_York")
+
+
+@pytest.fixture(scope="session")
+def kinds(shuffled: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shuffled points with a kind that changes from point to point, and some with the time of another."""
+    folder, rng = tmp_path_factory.mktemp("kinds"), np.random.default_rng(0)
+    points = pd.read_parquet(shuffled)
+    points["kind"] = rng.choice(["bike", " car\u2003", "7", "x" * 2_000, "other", "", None], len(points))
+    points["datetime"] = points["datetime"].dt.floor("5min")
+    for part in range(4):
+        points[part::4].to_parquet(folder / f"{part}.parquet", coerce_timestamps="us")
+    return folder
+
+
+def sliced_values(trips: Any, unit: Unit, by: str, slicing: Slicing = SLICING) -> list[np.ndarray]:
+    """What an engine gives for each statistic by slice, after one scan and after two."""
+    plan = Plan.of(GRID, 1, unit=unit.name, max_trips=unit.max_trips)
+    source, statistics = dqam.read(trips).sliced(slicing), (TripCount(), QueryTotals(plan.queries[:50]))
+    with aggregates_of(plan, source, ContributionBound(unit, "5a17"), by, 800 << 20) as aggregates:
+        assert aggregates.slices == len(slicing)
+        curator = Curator(aggregates, Budget(1), SeededNoise(0), unit)
+        assert curator.slices == len(slicing)
+        found = [aggregates.value(Sliced(each, len(slicing))) for each in statistics]
+        whole = [aggregates.value(each) for each in statistics]
+        for each, total in zip(found, whole, strict=True):
+            np.testing.assert_array_equal(each.reshape(len(slicing), -1).sum(axis=0), total)
+        assert whole[0][0] > 100
+        return found
+
+
+@pytest.mark.parametrize("unit", [Unit.trip(), Unit.person(2)], ids=str)
+@pytest.mark.parametrize("by", ["duckdb", "spark"])
+def test_slices_are_the_same_in_all_engines(kinds: Path, by: str, unit: Unit, request: pytest.FixtureRequest) -> None:
+    """Also where points have the same time, and another kind: walks may differ there, but no slice does."""
+    spark = request.getfixturevalue("spark") if by == "spark" else None
+    ours = sliced_values(kinds, unit, "local")
+    theirs = sliced_values(kinds if spark is None else spark.read.parquet(str(kinds)), unit, by)
+    np.testing.assert_array_equal(ours[0], theirs[0])
+    if by == "duckdb":
+        np.testing.assert_array_equal(ours[1], theirs[1])
+    filled = ours[0].reshape(24, 4).sum(axis=0)
+    assert (filled > 0).all()
+
+
+def test_shuffled_rows_are_in_the_same_slices(kinds: Path, spark: Any) -> None:
+    points = pd.read_parquet(kinds)
+    again = points.sample(frac=1, random_state=3)
+    first = sliced_values(points, Unit.trip(), "local")[0]
+    for by in ("local", "duckdb"):
+        np.testing.assert_array_equal(first, sliced_values(again, Unit.trip(), by)[0])
+    kind = Slicing.parse("kind=car,bike")
+    frame = spark.read.parquet(str(kinds))
+    for unit in (Unit.trip(), Unit.person(1)):
+        ours, theirs = (sliced_values(trips, unit, by, kind) for trips, by in ((again, "local"), (frame, "spark")))
+        np.testing.assert_array_equal(ours[0], theirs[0])
+
+
+def test_kinds_of_other_types_are_the_same_in_spark(kinds: Path, spark: Any) -> None:
+    frame = spark.read.parquet(str(kinds))
+    numbers = Slicing.parse("number=0,1,2")
+    points = pd.read_parquet(kinds)
+    for cast in ("bigint", "double", "decimal(9,0)", "array<bigint>"):
+        number = "pmod(uid, 4)" if "array" not in cast else "array(uid)"
+        as_kind = frame.selectExpr("*", f"CAST({number} AS {cast}) AS number")
+        theirs = sliced_values(as_kind, Unit.trip(), "spark", numbers)[0]
+        mine = points.assign(number=points["uid"] % 4 if "array" not in cast else "none")
+        np.testing.assert_array_equal(theirs, sliced_values(mine, Unit.trip(), "local", numbers)[0])
 
 
 def test_points_that_are_dropped_do_not_keep_a_place(shuffled: Path, spark: Any, tmp_path: Path) -> None:

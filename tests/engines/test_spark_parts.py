@@ -1,6 +1,7 @@
 """Parts of whole trips: ids are normalised before they divide, and trips have fingerprints."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ def test_trips_that_are_cut_otherwise_have_another_fingerprint() -> None:
     assert fingerprint(whole) != fingerprint(Trips(place, place, np.array([0, 3, 6]), time))
     order = np.array([2, 3, 4, 5, 0, 1])
     assert fingerprint(whole) == fingerprint(Trips(place[order], place[order], np.array([0, 4, 6]), time[order]))
+    sliced = [replace(whole, slices=np.array(labels, np.int16)) for labels in ([0, 1], [1, 0], [0, 0])]
+    assert len({fingerprint(trips) for trips in sliced}) == 3
     empty = pa.record_batch({"trip": pa.array([], pa.int64()), "part": pa.array([], pa.int32())})
     assert _by_part([empty]).num_rows == 0
 

@@ -1,5 +1,7 @@
 """Compact walks are the same walks, in less memory."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -55,8 +57,21 @@ def test_sums_of_compact_walks_are_those_of_walks_and_in_a_tenth_of_the_memory()
     for aggregate in (TripsOnGrid(), DistinctTrips(rectangles), MassByCell(), EndpointsByCell()):
         ours, theirs = (aggregate.add_up(Part(each)) for each in (walks, compact))
         np.testing.assert_array_equal(ours, theirs)
-    stored = sum(getattr(compact, name).nbytes for name in CompactWalks.ARRAYS)
+    stored = sum(array.nbytes for array in compact.arrays.values())
     assert stored < (trips.x.nbytes + trips.y.nbytes + trips.points * 8) / 10
+
+
+def test_slices_are_stored_with_the_walks() -> None:
+    grid = Grid(BOUNDS, 8, 8)
+    trips = Trips.from_lists([[(0.5, 0.5), (2.5, 0.5)], [(-9.0, 0.0)], [(7.5, 0.5)]])
+    assert walk(trips, grid).slices is None
+    assert [*CompactWalks.of(walk(trips, grid)).arrays] == list(CompactWalks.ARRAYS[:-1])
+    labelled = walk(replace(trips, slices=np.array([2, 0, 1], np.int16)), grid)
+    compact = CompactWalks.of(labelled)
+    again = CompactWalks.of(CompactWalks(grid, **compact.arrays))
+    same(again, labelled)
+    assert again.slices is not None
+    assert again.slices.tolist() == [2, 0, 1]
 
 
 def test_compact_walks_print_their_numbers() -> None:

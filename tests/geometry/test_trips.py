@@ -20,11 +20,12 @@ def some_trips() -> Trips:
         pa.array(["a", "b", "c", "d"]),
         pa.array([7, 8, 7, 9]),
         cuts=np.array([1, 6]),
+        slices=np.array([2, 0, 1, 2], np.int16),
     )
 
 
 def listed(trips: Trips) -> list[tuple[object, ...]]:
-    """Trips one by one: id, person, and for each point x, y, time and whether the trip is cut before it."""
+    """Trips one by one: id, person, for each point x, y, time and whether the trip is cut before it, and the slice."""
     found = []
     cuts = set() if trips.cuts is None else set(trips.cuts.tolist())
     for i in range(len(trips)):
@@ -32,7 +33,7 @@ def listed(trips: Trips) -> list[tuple[object, ...]]:
             (float(trips.x[k]), float(trips.y[k]), int(trips.time[k]), k in cuts)
             for k in range(trips.offsets[i], trips.offsets[i + 1])
         ]
-        found.append((trips.ids[i].as_py(), trips.persons[i].as_py(), points))
+        found.append((trips.ids[i].as_py(), trips.persons[i].as_py(), points, int(trips.slices[i])))
     return found
 
 
@@ -66,6 +67,13 @@ def test_trips_and_points_are_kept() -> None:
     assert [[point[3] for point in trip[2]] for trip in found] == [[False, True], [], [False], [False, True]]
 
 
+def test_trips_start_at_their_earliest_point() -> None:
+    trips = Trips(np.zeros(5), np.zeros(5), np.array([0, 3, 5]), np.array([5, -7, 9, 4, 4]))
+    assert trips.starts is not None
+    assert trips.starts.tolist() == [-7, 4]
+    assert Trips.from_lists([[(0.0, 0.0)]]).starts is None
+
+
 def test_a_summary_has_a_row_for_each_trip() -> None:
     trips = some_trips().kept(None, np.array([True, False, True, True]))
     assert trips.summary().to_pylist() == [
@@ -86,6 +94,8 @@ def test_a_summary_has_a_row_for_each_trip() -> None:
         ({"time": np.zeros(2, np.int64)}, "time must have 3 entries; got 2"),
         ({"ids": pa.array([1, 2])}, "ids must have 1 entries; got 2"),
         ({"persons": pa.array([])}, "persons must have 1 entries; got 0"),
+        ({"slices": np.zeros(2, np.int16)}, "slices must have 1 entries; got 2"),
+        ({"slices": np.zeros(1, np.int64)}, "slices must be int16; these are int64"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(changes: dict[str, object], says: str) -> None:
@@ -96,5 +106,5 @@ def test_arrays_that_do_not_fit_are_refused(changes: dict[str, object], says: st
 
 
 def test_trips_print_their_numbers_and_no_coordinates() -> None:
-    assert repr(some_trips()) == "<Trips: 4 trips, 8 points, time, ids, persons (EPSG:4326)>"
+    assert repr(some_trips()) == "<Trips: 4 trips, 8 points, time, ids, persons, slices (EPSG:4326)>"
     assert repr(Trips.from_lists([[(1.25, 2.5)]] * 1200)) == "<Trips: 1,200 trips, 1,200 points (EPSG:4326)>"

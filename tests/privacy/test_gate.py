@@ -15,7 +15,16 @@ LIBRARIES = {
 QUESTIONS = {
     *("CROSSING", "MASS", "MOST_CAP", "MOST_TRIPS", "SHADOW", "Question", "WalkSums"),
     *("CellShares", "Crossings", "DistinctCounts", "Endpoints", "GroupShares", "L1Buckets", "LengthQuantile"),
-    *("PrivTree", "QueryErrors", "QueryTotals", "ShadowQuantile", "ShadowSums", "TripCount", "UniformityCosts"),
+    *(
+        "PrivTree",
+        "QueryErrors",
+        "QueryTotals",
+        "ShadowQuantile",
+        "ShadowSums",
+        "Sliced",
+        "TripCount",
+        "UniformityCosts",
+    ),
 }
 # what a mechanism may import from dqam; whole modules where none of their names leads to a trip
 ALLOWED: dict[str, set[str] | None] = {

@@ -94,3 +94,20 @@ def test_many_rows_in_many_buckets() -> None:
 def test_nothing_is_nothing() -> None:
     empty = pa.record_batch({name: pa.array([], pa.float64()) for name in ("key0", "x", "y")})
     assert list(grouping.grouped([], 10)) == list(grouping.grouped([empty, empty], 10)) == []
+
+
+@pytest.mark.parametrize("keys", [("key0",), ("key0", "key1")])
+@pytest.mark.parametrize("bucket", [1, grouping.BUCKET])
+def test_labels_stay_with_their_rows(keys: tuple[str, ...], bucket: int) -> None:
+    rng = np.random.default_rng(bucket)
+    place = np.arange(4_000)
+    columns = {key: rng.integers(0, 40, len(place)) for key in keys}
+    columns |= {"t": rng.integers(0, 5, len(place)), "x": place.astype(float), "y": -place.astype(float)}
+    part = pa.record_batch(columns | {"kind": (place % 331).astype(np.int16)})
+    parts = [part.slice(0, 1_000), part.slice(1_000, 0), part.slice(1_000)]
+    with mock.patch.object(grouping, "BUCKET", bucket):
+        found = pa.Table.from_batches(grouping.grouped(parts, 700))
+    assert found.schema.field("kind").type == pa.int16()
+    where = found.column("x").to_numpy().astype(int)
+    assert np.array_equal(np.sort(where), place)
+    assert np.array_equal(found.column("kind").to_numpy(), where % 331)

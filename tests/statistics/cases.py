@@ -25,6 +25,7 @@ ALL = np.array(
 GROUPS = np.array([[0, 0, 1], [1, -1, -1], [2, 0, 1]])  # of cells that are not together, and some in none
 CROSS = Lattice(np.array([0, 1, 3]), np.array([0, 2, 3]))
 EACH = Lattice(np.arange(4), np.arange(4))
+SLICES = 3
 SILENCE = 10**9  # microseconds, longer than the gap that cuts
 
 Piece = tuple[tuple[int, int], ...]
@@ -48,14 +49,20 @@ def all_walks(visits: int) -> list[Piece]:
 
 
 def aggregates_of(trips: list[list[Piece]]) -> Aggregates:
-    """Trips of given pieces: points in the middles of cells, with a silence between pieces."""
+    """Trips of given pieces: points in the middles of cells, with a silence between pieces; each in a slice."""
     points = [(column + 0.5, row + 0.5) for trip in trips for piece in trip for row, column in piece]
     times = [i + p * SILENCE for trip in trips for p, piece in enumerate(trip) for i in range(len(piece))]
     lengths = [sum(map(len, trip)) for trip in trips]
     x, y = np.array(points, float).reshape(-1, 2).T.copy()
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    laid = walk(Trips(x, y, offsets, np.array(times, np.int64)), GRID, Gap(seconds=100))
-    return Aggregates.of(laid)
+    slices = np.array([slice_of(trip) for trip in trips], np.int16)
+    laid = walk(Trips(x, y, offsets, np.array(times, np.int64), slices=slices), GRID, Gap(seconds=100))
+    return Aggregates.of(laid, slices=SLICES)
+
+
+def slice_of(trip: list[Piece]) -> int:
+    """A slice that depends on nothing but the trip."""
+    return (len(trip) + sum(map(len, trip)) + sum(trip[0][0])) % SLICES
 
 
 @cache

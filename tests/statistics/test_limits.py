@@ -37,6 +37,7 @@ from dqam.statistics import (
     Question,
     ShadowQuantile,
     ShadowSums,
+    Sliced,
     TripCount,
     UniformityCosts,
     WalkSums,
@@ -75,7 +76,9 @@ class Crowd(Aggregates):
 
 def crowd(points: list[tuple[float, float]]) -> Crowd:
     x, y = np.array(points).T.copy()
-    return Crowd(InMemory(walk(Trips(x, y, np.array([0, len(points)])), GRID)))
+    return Crowd(
+        InMemory(walk(Trips(x, y, np.array([0, len(points)]), slices=np.array([1], np.int16)), GRID), slices=2)
+    )
 
 
 SNAKE = crowd([(x, row + 0.5) for row in range(SIDE) for x in ((0.5, 5.5) if row % 2 == 0 else (5.5, 0.5))])
@@ -93,6 +96,8 @@ QUESTIONS: list[Question] = [
     GroupShares(np.zeros((SIDE, SIDE), np.int64)),
     DistinctCounts(EVERY),
     QueryTotals(EVERY),
+    *(Sliced(each, 2) for each in (TripCount(), CellShares(), QueryTotals(EVERY))),
+    Sliced(GroupShares(np.zeros((SIDE, SIDE), np.int64)), 2),
     *(LengthQuantile(np.array([0, 5, MOST_CAP]), Fraction(part, 10**6)) for part in (1, 10**6 - 1)),
     *(
         ShadowQuantile(np.array([0, MOST_CAP]), Fraction(part, 10**6), LATTICE, 2**8, norm=norm)

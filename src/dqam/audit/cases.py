@@ -32,6 +32,7 @@ from dqam.audit.pairs import (
     QUADTREE_PAIRS,
     QUANTILE_PAIRS,
     SINGLE_TRIP_PAIRS,
+    SLICES,
     Pairs,
 )
 from dqam.geometry.grid import Grid
@@ -57,6 +58,7 @@ from dqam.statistics import (
     Scores,
     ShadowQuantile,
     ShadowSums,
+    Sliced,
     Statistic,
     TripCount,
     UniformityCosts,
@@ -160,6 +162,18 @@ QUESTION_CASES: dict[str, AuditCase] = {
     "groups": AuditCase("cell shares by quarter of the map", _measures(GroupShares(QUARTERS.labels))),
     "buckets": AuditCase("DAWA's buckets", _asks(_buckets, grid=ROW), pairs=BUCKET_PAIRS, runs=100_000),
     "answers": AuditCase("totals over rectangles that trips meet or miss", _measures(QueryTotals(RECTANGLES))),
+    "slices": AuditCase(
+        "totals over rectangles that trips meet or miss, by slice", _measures(Sliced(QueryTotals(RECTANGLES), SLICES))
+    ),
+    "person-slices": AuditCase(
+        "number of trips by slice, at most two per person",
+        _asks(
+            lambda curator, budget: curator.measure(Sliced(TripCount(), SLICES), budget),
+            batched=True,
+            unit=Unit.person(2),
+        ),
+        pairs=PERSON_PAIRS,
+    ),
     "distinct": AuditCase(
         "rectangle selected by its error, then counted", _asks(_select_and_measure), pairs=SINGLE_TRIP_PAIRS
     ),
@@ -222,6 +236,9 @@ FAULT_CASES: dict[str, AuditCase] = {
     "dqam-printed": AuditCase("DQAM as printed", faults.printed_dqam, sound=False, pairs=MECHANISM_PAIRS, runs=1_000),
     "fault-visits": AuditCase(
         "visits (faces minus edges) taken for a distinct count", faults.visits_as_distinct, sound=False, runs=2_000
+    ),
+    "fault-two-slices": AuditCase(
+        "number of trips by slice, where a trip counts in two slices", faults.in_two_slices, sound=False, runs=10_000
     ),
     "fault-singletons": AuditCase("regions of one cell without noise", faults.bare_singletons, sound=False, runs=2_000),
 }

@@ -13,7 +13,7 @@ from numpy.polynomial.legendre import leggauss
 
 from dqam.audit.estimate import repeat
 from dqam.audit.exact import exact_vector
-from dqam.audit.pairs import GRID, Pair, walks_of
+from dqam.audit.pairs import GRID, SLICES, Pair, walks_of
 from dqam.geometry.arrays import Floats, Integers, Numbers
 from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips
@@ -220,7 +220,8 @@ class CuratorSampler:
 
         def run(noise: Noise) -> dict[str, Any]:
             budget = Budget.of(self.promise)
-            source = aggregates[side] if self.unit.name == "trip" else walks_of(pair[side], self.grid)
+            whole = Aggregates.of(walks_of(pair[side], self.grid), slices=SLICES)
+            source = aggregates[side] if self.unit.name == "trip" else whole
             curator = RecordingCurator(
                 source, aggregates, budget, noise, self.unit, _persons(pair[side]), self.may_exchange
             )
@@ -248,8 +249,8 @@ class CuratorSampler:
     def _exact(self, trips: Trips, rng: np.random.Generator) -> Aggregates:
         walks = walks_of(trips, self.grid)
         if self.unit.name == "trip":
-            return Aggregates.of(walks)
-        return Aggregates.of(walks, ContributionBound.of(self.unit, rng).mask(_persons(trips)), self.unit)
+            return Aggregates.of(walks, slices=SLICES)
+        return Aggregates.of(walks, ContributionBound.of(self.unit, rng).mask(_persons(trips)), self.unit, SLICES)
 
 
 def _persons(trips: Trips) -> list[bool]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dqam.audit.estimate import MechanismFunction
 from dqam.audit.exact import exact_vector, grow
-from dqam.audit.pairs import GRID, Pair, walks_of
+from dqam.audit.pairs import GRID, SLICES, Pair, walks_of
 from dqam.errors import InputError
 from dqam.experiments.printed import PRINTED, Exact, printed_partition
 from dqam.geometry.arrays import Integers, Numbers
@@ -25,7 +25,7 @@ from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Walks
 from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics import CROSSING, MASS, SHADOW, CellShares, Crossings, ShadowSums, TripCount, WalkSums
+from dqam.statistics import CROSSING, MASS, SHADOW, CellShares, Crossings, ShadowSums, Sliced, TripCount, WalkSums
 from dqam.statistics.privtree import PrivTree
 from dqam.values.conversion import root_above
 from dqam.values.guarantee import Promise
@@ -91,6 +91,13 @@ def bare_singletons(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
     noisy = noise.laplace(masses.astype(np.int64), MASS / (epsilon / 2)) / MASS
     values = np.where(tree.sizes == 1, masses / MASS, noisy)
     return values[tree.labels]
+
+
+@_looks_at_walks
+def in_two_slices(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
+    """The number of trips in each slice, with noise for one slice, but each trip counts in the next slice as well."""
+    counts = exact_vector(Sliced(TripCount(), SLICES), _cached(walks))
+    return noise.laplace(counts + np.roll(counts, 1), 1 / epsilon)
 
 
 @_looks_at_walks

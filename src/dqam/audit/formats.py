@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from dqam.geometry.slicing import Slicing
 from dqam.geometry.trips import Trips
 from dqam.values.guarantee import Unit
 
@@ -30,6 +31,10 @@ Points = list[tuple[float, float]]
 
 NATIVE_POINT = pa.struct([("x", pa.float64()), ("y", pa.float64())])  # as in GeoArrow
 NATIVE_LINE = pa.list_(NATIVE_POINT)
+
+
+SLICES = 24
+KINDS = ("bike", " car", "BIKE", "7", "train ", "other", "x" * 5_000, "bike", "", None)  # in the column that slices
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,16 @@ class Format:
     no_ids: bool = False
 
     @property
+    def slicing(self) -> Slicing:
+        """How trips are put into `SLICES` slices: by whatever the format has of times and a column."""
+        if "kind" not in self.columns:
+            return Slicing.parse("hour", "America/St_Johns")
+        listed = ["bike", "car", "train", "7", "0", "1", "2", *(f"line {i}" for i in range(16))]
+        if "time" not in self.columns:
+            return Slicing.parse(f"{self.columns['kind']}={','.join(listed)}")
+        return Slicing.parse(f"weekpart*{self.columns['kind']}={','.join(listed[:11])}", "Asia/Kathmandu")
+
+    @property
     def by_point(self) -> bool:
         """Whether a row is a point."""
         return "lon" in self.columns or "point" in self.columns
@@ -91,8 +106,12 @@ class Format:
 
     @property
     def replaceable(self) -> list[str]:
-        """The roles whose values may be bad: all but ids, and but polylines that are no text in a file."""
-        return [role for role in self.columns if role not in self.keys and (role, self.save) != ("polyline", _trips)]
+        """The roles whose values may be bad: all but ids and kinds, and but polylines that are no text in a file."""
+        return [
+            role
+            for role in self.columns
+            if role not in (*self.keys, "kind") and (role, self.save) != ("polyline", _trips)
+        ]
 
     def shown(self, row: TripRow) -> str:
         """A row in readable form."""
@@ -131,6 +150,9 @@ class Format:
             case "lon" | "lat":
                 number = row.points[0][role == "lat"]
                 return repr(number) if kind == pa.string() else number
+            case "kind":  # as the row decides, so that it changes within a trip
+                bits = zlib.crc32(repr((row.time, row.points)).encode())
+                return KINDS[bits % len(KINDS)] if kind == pa.string() else bits % 8
             case "polyline":
                 return json.dumps(row.points)
         if kind in (NATIVE_POINT, NATIVE_LINE):
@@ -240,10 +262,11 @@ def _trips(_: Path, table: pa.Table) -> Trips:
     return replace(made, time=time, ids=ids, persons=persons)
 
 
-_PORTO = {"trip": "TRIP_ID", "person": "TAXI_ID", "time": "TIMESTAMP", "polyline": "POLYLINE"}
-_POINTS = {"person": "uid", "trip": "tid", "time": "datetime", "lon": "lng", "lat": "lat"}
-_GEOMETRIES = {"person": "user_id", "trip": "traj_id", "time": "t", "point": "geometry"}
-_LINES = {"person": "user_id", "trip": "trip_id", "line string": "geometry"}
+_PORTO = {"trip": "TRIP_ID", "person": "TAXI_ID", "time": "TIMESTAMP", "kind": "CALL_TYPE", "polyline": "POLYLINE"}
+_POINTS = {"person": "uid", "trip": "tid", "time": "datetime", "kind": "mode", "lon": "lng", "lat": "lat"}
+_GEOMETRIES = {"person": "user_id", "trip": "traj_id", "time": "t", "kind": "mode", "point": "geometry"}
+_LINES = {"person": "user_id", "trip": "trip_id", "kind": "mode", "line string": "geometry"}
+_TRIPS = ("trip", "person", "time", "polyline")
 _IDS = {"person": pa.int64(), "trip": pa.int64()}
 _TIMES = {"time": pa.timestamp("us")}
 _DEGREES = {"lon": pa.float64(), "lat": pa.float64()}
@@ -277,11 +300,13 @@ FORMATS: dict[str, Format] = {
     "points, GeoParquet": Format(_GEOMETRIES, _geo, _IDS | _TIMES | _SHAPE, engines=_TWO),
     "lines, CSV": Format(_LINES, _file, csv=True),
     "lines, CSV, persons only": Format(_without(_LINES, "trip"), _file, csv=True),
-    "lines, CSV, plain id": Format({"trip": "id", "line string": "geometry"}, _file, csv=True),
-    "lines, CSV, no ids": Format({"line string": "geometry"}, _file, csv=True, no_ids=True),
+    "lines, CSV, plain id": Format({"trip": "id", "kind": "mode", "line string": "geometry"}, _file, csv=True),
+    "lines, CSV, no ids": Format({"kind": "mode", "line string": "geometry"}, _file, csv=True, no_ids=True),
     "lines, GeoParquet": Format(_LINES, _geo, _IDS | _SHAPE),
-    "lines, GeoParquet, plain id": Format({"trip": "id", "line string": "geometry"}, _geo, _IDS | _SHAPE),
-    "lines, GeoParquet, no ids": Format({"line string": "geometry"}, _geo, _SHAPE, no_ids=True),
+    "lines, GeoParquet, plain id": Format(
+        {"trip": "id", "kind": "mode", "line string": "geometry"}, _geo, _IDS | _SHAPE
+    ),
+    "lines, GeoParquet, no ids": Format({"kind": "mode", "line string": "geometry"}, _geo, _SHAPE, no_ids=True),
     "points, pandas": Format(_POINTS, _pandas, _NUMBERS, engines=_TWO),
     "points, pandas, text ids": Format(_POINTS, _pandas, _TIMES | _DEGREES, engines=_TWO),
     "points, Arrow": Format(_POINTS, _arrow, _NUMBERS, engines=_TWO),
@@ -292,7 +317,7 @@ FORMATS: dict[str, Format] = {
     "points, pandas, jumbled": Format(_POINTS, _jumbled, engines=_TWO),
     "lines, Arrow, native": Format(_LINES, _arrow, _IDS | {"line string": NATIVE_LINE}),
     "lines, Arrow, WKT": Format(_LINES, _arrow, _IDS),
-    "Trips": Format({role: role for role in _PORTO}, _trips, _IDS | _TIMES),
-    "Trips, text ids": Format({role: role for role in _PORTO}, _trips, _TIMES),
+    "Trips": Format({role: role for role in _TRIPS}, _trips, _IDS | _TIMES),
+    "Trips, text ids": Format({role: role for role in _TRIPS}, _trips, _TIMES),
     "Trips, no ids": Format({role: role for role in ("time", "polyline")}, _trips, _TIMES, no_ids=True),
 }

@@ -22,7 +22,7 @@ import numpy as np
 
 from dqam.audit.cases import WHOLE_MECHANISMS
 from dqam.audit.exact import exact_vector
-from dqam.audit.formats import FORMATS, TripRow
+from dqam.audit.formats import FORMATS, SLICES, TripRow
 from dqam.audit.hostile import GRID, NEIGHBOURS, Neighbourhood, random_neighbourhood
 from dqam.geometry.arrays import Integers
 from dqam.geometry.hilbert import hilbert_order
@@ -42,6 +42,7 @@ from dqam.publishing.plan import Plan
 from dqam.statistics import (
     CROSSING,
     PARTITIONS,
+    PROVEN,
     SCORES,
     CellShares,
     Crossings,
@@ -53,6 +54,7 @@ from dqam.statistics import (
     QueryTotals,
     ShadowQuantile,
     ShadowSums,
+    Sliced,
     TripCount,
     UniformityCosts,
     WalkSums,
@@ -86,6 +88,7 @@ QUESTIONS: tuple[Any, ...] = (
     *(ShadowSums(_LATTICE, cap, 3, 2) for cap in (4, 9)),
     *(WalkSums(_LATTICE, cap, 3, 2) for cap in (4, 9)),
     Crossings(_REGIONS, 1),
+    *(Sliced(each, SLICES) for each in (TripCount(), CellShares(), GroupShares(_REGIONS.labels), QueryTotals(QUERIES))),
     Crossings(_REGIONS, 2, np.array([CROSSING, CROSSING // 3, 1, 0])),
 )
 PURE, WITH_DELTA = Promise.of(len(QUESTIONS)), Promise.of(len(QUESTIONS), 1e-8)
@@ -171,6 +174,8 @@ class ScriptedCurator(Curator):
 def _comparable(value: Any) -> Any:
     """A value that can be compared with `==`."""
     value = value.regions if isinstance(value, Partition) else value
+    if type(value) in PROVEN:
+        return type(value), {name: _comparable(each) for name, each in vars(value).items()}
     return value.tobytes() if isinstance(value, np.ndarray) else value
 
 
@@ -205,7 +210,8 @@ class FilePair:
         plan = Plan.of(setting.grid, 1, queries=queries, unit=unit.name, max_trips=unit.max_trips, gap=setting.gap)
         try:
             with tempfile.TemporaryDirectory(prefix="dqam-") as folder:
-                source = source_of(FORMATS[setting.format].write(Path(folder), rows), self.engine)
+                form = FORMATS[setting.format]
+                source = source_of(form.write(Path(folder), rows), self.engine).sliced(form.slicing)
                 source.batch = setting.batch
                 plan.check(source, sure=True)
                 with aggregates_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -13,9 +14,16 @@ from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Walks, walk
 
 GRID = Grid((0.0, 0.0, 8.0, 8.0), 8, 8)  # a cell is one unit
+SLICES = 3
 
 Pair: TypeAlias = tuple[Trips, Trips]
 Pairs: TypeAlias = Mapping[str, Pair]
+
+
+def _trips_of(lists: list[list[tuple[float, float]]]) -> Trips:
+    """Trips in slices that depend on nothing but each trip."""
+    trips = Trips.from_lists(lists)
+    return replace(trips, slices=(np.diff(trips.offsets) % SLICES).astype(np.int16))
 
 
 def _adversarial_pairs() -> dict[str, Pair]:
@@ -37,7 +45,7 @@ def _adversarial_pairs() -> dict[str, Pair]:
     pairs = {}
     for base_name, base in (("no trips", []), ("few trips", few), ("a crowd in one cell", crowd)):
         for name, trip in added.items():
-            pairs[f"{base_name} + {name}"] = Trips.from_lists(base), Trips.from_lists([*base, trip])
+            pairs[f"{base_name} + {name}"] = _trips_of(base), _trips_of([*base, trip])
     return pairs
 
 
@@ -46,19 +54,19 @@ ADVERSARIAL_PAIRS = _adversarial_pairs()
 
 def _crowds(x: float, one: int, other: int) -> Pair:
     """Two data sets, of `one` and of `other` trips in one cell."""
-    return Trips.from_lists([[(x, x)]] * one), Trips.from_lists([[(x, x)]] * other)
+    return _trips_of([[(x, x)]] * one), _trips_of([[(x, x)]] * other)
 
 
 def _snakes(*crossings: int) -> Trips:
     """Trips along the longest walk, with the given number of crossings each."""
     snake = ADVERSARIAL_PAIRS["no trips + longest walk"][1]
     points = list(zip(snake.x.tolist(), snake.y.tolist(), strict=True))
-    return Trips.from_lists([points[: count + 1] for count in crossings])
+    return _trips_of([points[: count + 1] for count in crossings])
 
 
 def _in_a_row(*trips: int) -> Trips:
     """The given number of trips in each cell of a row."""
-    return Trips.from_lists([[(cell + 0.5, 0.5)] for cell, count in enumerate(trips) for _ in range(count)])
+    return _trips_of([[(cell + 0.5, 0.5)] for cell, count in enumerate(trips) for _ in range(count)])
 
 
 MECHANISM_PAIRS = {  # few, because whole mechanisms take longer to run

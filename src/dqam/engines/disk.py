@@ -26,6 +26,7 @@ from dqam.geometry.arrays import Integers
 from dqam.geometry.compact_walks import CompactWalks
 from dqam.geometry.grid import Grid
 from dqam.geometry.ids import missing_id, with_nulls
+from dqam.geometry.trips import Trips
 from dqam.geometry.walks import AnyWalks, Gap, walk
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.sketch import NO_TRIPS, Sketch, sketch_sql
@@ -71,6 +72,7 @@ class Disk:
                 "columns={'time': 'NAME'}, or use engine='local' if the rows are in order."
             )
         self.grid, self.unit = grid, bound.unit
+        self.slices = None if source.slicing is None else len(source.slicing)
         self._source, self._bound, self._gap, self._memory, self._progress = source, bound, gap, memory, progress
         with stopping.delay_signals():
             self._temporary = tempfile.TemporaryDirectory(prefix="dqam-", dir=folder)
@@ -96,22 +98,24 @@ class Disk:
         """Yield all walks, computed from the points, and store them as compact walks."""
         path = self._folder / "compact_walks"
         with path.open("wb") as file, closing(self._sorted()) as points:
-            trips = regrouped(assemble_trips(points, "person" in self._source.roles, self._source.crs), BATCH)
-            for walks in (walk(each, self.grid, self._gap) for each in trips):
+            trips: Iterator[Trips] = assemble_trips(points, "person" in self._source.roles, self._source.crs)
+            if self._source.slicing is not None:
+                trips = map(self._source.slicing.labelled, trips)
+            for walks in (walk(each, self.grid, self._gap) for each in regrouped(trips, BATCH)):
                 yield walks
                 compact = CompactWalks.of(walks)
                 with self._explained():
-                    for name in CompactWalks.ARRAYS:
-                        np.save(file, getattr(compact, name))
+                    for array in compact.arrays.values():
+                        np.save(file, array)
                     file.flush()
         self._walks_file = path
 
     def _next_scan(self, path: Path) -> Generator[AnyWalks]:
         """Yield the same walks, read from the compact walks."""
-        size = path.stat().st_size
+        size, names = path.stat().st_size, CompactWalks.ARRAYS[: None if self.slices else -1]
         with path.open("rb") as file, self._scanning() as show:
             while file.tell() < size:
-                yield CompactWalks(self.grid, *(np.load(file) for _ in CompactWalks.ARRAYS))
+                yield CompactWalks(self.grid, **{name: np.load(file) for name in names})
                 show(file.tell() / size)
 
     def _scanning(self) -> AbstractContextManager[Show]:
@@ -137,7 +141,7 @@ class Disk:
                 sketched = partial(self._sketched, base, columns, self._sketch_key)
                 self.sketch = self._run(base, sketched, "Comparing", lambda: max(0.0, base.query_progress()) / 100)
             person, trip = "key0" if "person" in self._source.roles else None, "key1" if "key1" in names else None
-            order = ", ".join(name for name in names if name not in ("x", "y"))
+            order = ", ".join(name for name in names if name not in ("x", "y", "kind"))
             query = f"SELECT * EXCLUDE (row) FROM ({self._bound.sql('points', person, trip)}) ORDER BY {order}"
             rows, done = base.sql("SELECT count(*) FROM points").fetchall()[0][0], 0
 

@@ -76,6 +76,7 @@ class Spark:
         self._sketch_key, self.sketch = sketch_key, None if sketch_key is None else NO_TRIPS
         self.grid, self.unit, self._progress, self._scans = grid, bound.unit, progress, 0
         self._source, self._bound, self._gap = source, bound, gap
+        self.slices = None if source.slicing is None else len(source.slicing)
         self._whole: DataFrame | None = None  # a row for each part, with its compact walks; set by the first scan
         self._seen: dict[int, int] | None = None  # the fingerprint of the trips of each part
         with spark_errors():
@@ -86,7 +87,7 @@ class Spark:
             self._tracker = None if context is None else context.statusTracker()
             cores = context.defaultParallelism if context else int(session.conf.get("spark.sql.shuffle.partitions"))
             self._parts = parts or max(1, min(SPREAD * cores, count // LEAST), count // PART)
-            self._divided = divided_into_parts(points, bound, self._parts)
+            self._divided = divided_into_parts(points, bound, self._parts, source.slicing)
 
     def __enter__(self) -> Spark:
         return self
@@ -137,6 +138,7 @@ class Spark:
         """
         bound, source, grid, gap = self._bound, self._source, self.grid, self._gap
         crs, swap_axes, on_error, key = source.crs, source.swap_axes, source.on_error, self._sketch_key
+        slicing = source.slicing
 
         def read_part(rows: pa.Table) -> pa.Table:
             use_task_cores()
@@ -145,7 +147,7 @@ class Spark:
                 streams = [pa.ipc.open_stream(points.as_buffer()).read_all() for points in rows.column("points")]
                 table = ArrowTable("A part of the data frame", pa.concat_tables(streams).combine_chunks())
                 columns = Columns(**{role: role for role in table.names})
-                part_of = Source(table, columns, crs, swap_axes, on_error)
+                part_of = Source(table, columns, crs, swap_axes, on_error, slicing=slicing)
                 trips = ordered_by_time_and_place(part_of.gathered())
                 kept = only_kept(trips, bound.mask(trips.persons, trips.ids))
                 walks = walk(kept, grid, gap)
@@ -153,8 +155,7 @@ class Spark:
                 sketch = None if key is None else sketch_of(bound.candidates(trips).summary(), key).to_bytes()
                 rows_in = sum(len(each) for each in streams)
                 found = PartTotals([part], [fingerprint(kept)], sums, rows_in, part_of.dropped, sketch)
-                noted = CompactWalks.of(walks)
-                kept_walks = saved_arrays({name: getattr(noted, name) for name in CompactWalks.ARRAYS})
+                kept_walks = saved_arrays(CompactWalks.of(walks).arrays)
             except InputError as reason:
                 kept_walks, found = None, NO_TOTALS._replace(error=str(reason))
             record = to_record(found)

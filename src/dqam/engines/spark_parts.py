@@ -12,6 +12,7 @@ import pyarrow as pa
 from dqam.errors import InputError
 from dqam.geometry.arrays import Integers, Integers32, Mask
 from dqam.geometry.ids import LONGEST_ID
+from dqam.geometry.slicing import Slicing
 from dqam.geometry.trips import Trips, offsets_of
 from dqam.privacy.contribution import ContributionBound, unknown_person
 from dqam.sources import Source
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 HELD = 1 << 20  # points that a task holds in memory while it divides them
 SPACES = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())  # what Arrow trims, and therefore `ids_of`
 IDS = {"tinyint", "smallint", "int", "bigint", "string"}
-ROLES = ("person", "trip", "time", "lon", "lat")
+ROLES = ("person", "trip", "time", "lon", "lat", "kind")
 DIVIDED = "part int, points binary"
 MIXERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)  # any odd numbers
 
@@ -43,8 +44,12 @@ def points_of(source: Source) -> tuple[DataFrame, int]:
     return points, int(points.count())
 
 
-def divided_into_parts(points: DataFrame, bound: ContributionBound, parts: int) -> DataFrame:
+def divided_into_parts(
+    points: DataFrame, bound: ContributionBound, parts: int, slicing: Slicing | None = None
+) -> DataFrame:
     """Return rows that each hold the number of a part and some of its points.
+
+    Of a value that decides the slice no more is kept than which of the public values it is, if any.
 
     All points of a trip are in one part, and so are all points of a person if the unit is a person: ids are normalised
     here as in `ids_of`, so that no id changes when it is read.
@@ -67,6 +72,9 @@ def divided_into_parts(points: DataFrame, bound: ContributionBound, parts: int) 
     def divide(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held: list[pa.RecordBatch] = []
         for batch in batches:
+            if slicing is not None and "kind" in batch.schema.names:
+                place = batch.schema.names.index("kind")
+                batch = batch.set_column(place, "kind", slicing.listed(batch.column(place)))
             held.append(batch)
             if sum(some.num_rows for some in held) >= HELD:
                 yield _by_part(held)
@@ -120,13 +128,17 @@ def only_kept(trips: Trips, keep: Mask | None) -> Trips:
     points = np.ones(trips.points, np.bool_) if keep is None else np.repeat(keep, lengths)
     offsets = offsets_of(lengths if keep is None else lengths[keep])
     assert trips.time is not None
-    return Trips(trips.x[points], trips.y[points], offsets, trips.time[points], crs=trips.crs)
+    slices = trips.slices if keep is None or trips.slices is None else trips.slices[keep]
+    return Trips(trips.x[points], trips.y[points], offsets, trips.time[points], crs=trips.crs, slices=slices)
 
 
 def fingerprint(trips: Trips) -> int:
     """A number that does not depend on the order of the trips; other trips, or other cuts, almost surely change it."""
     assert trips.time is not None
-    place = np.arange(trips.points) - np.repeat(trips.offsets[:-1], np.diff(trips.offsets))  # index within the trip
+    lengths = np.diff(trips.offsets)
+    place = np.arange(trips.points) - np.repeat(trips.offsets[:-1], lengths)  # index within the trip
+    if trips.slices is not None:
+        place += np.repeat(trips.slices.astype(np.int64) << 32, lengths)
     bits = np.zeros(trips.points, np.uint64)
     for values, mixer in zip((trips.x, trips.y, trips.time, place), MIXERS, strict=True):
         bits = (bits ^ values.view(np.uint64)) * np.uint64(mixer)

@@ -79,7 +79,7 @@ def scan_again(row: dict[str, Any], grid: Grid, aggregates: Sequence[Aggregate])
     sums = None
     if row["walks"] is not None:
         with np.load(io.BytesIO(row["walks"])) as arrays:
-            sums = add_up([CompactWalks(grid, *(arrays[name] for name in CompactWalks.ARRAYS))], aggregates, grid)
+            sums = add_up([CompactWalks(grid, **arrays)], aggregates, grid)
     return PartTotals(row["parts"], row["fingerprints"], sums, row["rows"], {}, None, row["error"])
 
 

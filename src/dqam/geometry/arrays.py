@@ -9,5 +9,6 @@ Integers = NDArray[np.int64]
 Integers32 = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
+Labels = NDArray[np.int16]
 Mask = NDArray[np.bool_]
 Numbers = NDArray[Any]  # int64 if counted, float64 if estimated

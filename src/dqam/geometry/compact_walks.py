@@ -1,19 +1,19 @@
 """Walks stored compactly: the first cell of each piece, and two bits for each step to a neighbouring cell.
 
 Engines keep trips in this form between two scans. A trip of 28 points that visits 155 cells takes 60 bytes as a compact
-walk and 690 as points, and a compact walk does not reveal when and exactly where the points were.
+walk and 690 as points, and a compact walk does not reveal when and exactly where the points were, but for its slice.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
 
-from dqam.geometry.arrays import Bytes, Integers, Integers32
+from dqam.geometry.arrays import Bytes, Integers, Integers32, Labels
 from dqam.geometry.grid import Grid
 from dqam.geometry.walks import AnyWalks
 from dqam.runtime.threads import cores, each_span, spans
@@ -28,15 +28,17 @@ class CompactWalks:
     starts  int32[pieces]: the first cell of each piece
     moves   uint8[visits / 4, rounded up]: two bits for each visit, the lowest first: whether the step to it goes west
             or south, and whether it leads to another row. The bits of the first visit of a piece mean nothing.
+    slices  int16[n]: the slice of each trip; None if there are no slices
     """
 
-    ARRAYS: ClassVar = ("trips", "pieces", "starts", "moves")
+    ARRAYS: ClassVar = ("trips", "pieces", "starts", "moves", "slices")  # the last only if there are slices
 
     grid: Grid
     trips: Integers
     pieces: Integers
     starts: Integers32
     moves: Bytes
+    slices: Labels | None = None
 
     @classmethod
     def of(cls, walks: AnyWalks) -> CompactWalks:
@@ -44,7 +46,13 @@ class CompactWalks:
         cells, pieces = walks.cells, walks.pieces
         moves = np.empty(-(-len(cells) // 4), np.uint8)
         each_span(lambda i, j: _note(cells, i, j, moves), spans(np.arange(len(moves) + 1), cores()))
-        return cls(walks.grid, walks.trips, pieces, cells[pieces[:-1]], moves)
+        return cls(walks.grid, walks.trips, pieces, cells[pieces[:-1]], moves, walks.slices)
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """What to store, by name; `CompactWalks(grid, **arrays)` are the same walks."""
+        named = {name: getattr(self, name) for name in self.ARRAYS}
+        return {name: array for name, array in named.items() if array is not None}
 
     def __len__(self) -> int:
         return len(self.trips) - 1

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dqam.geometry.arrays import Floats, Integers, Mask
+from dqam.geometry.arrays import Floats, Integers, Labels, Mask
 from dqam.geometry.grid import DEGREES
 
 
@@ -27,6 +27,7 @@ class Trips:
     ids      n trip ids of any Arrow type; None if the source has none
     persons  n person ids of any Arrow type; None if the source has none
     cuts     int64[k], increasing: points that are not joined to the previous one; None if there are none
+    slices   int16[n]: the slice that each trip is in (`dqam.geometry.slicing`); None if there are no slices
     """
 
     x: Floats
@@ -37,6 +38,7 @@ class Trips:
     persons: pa.Array | None = None
     crs: str = DEGREES
     cuts: Integers | None = None
+    slices: Labels | None = None
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y) or self.offsets[0] != 0 or self.offsets[-1] != len(self.x):
@@ -47,21 +49,32 @@ class Trips:
             ("time", self.time, len(self.x)),
             ("ids", self.ids, len(self)),
             ("persons", self.persons, len(self)),
+            ("slices", self.slices, len(self)),
         ):
             if values is not None and len(values) != size:
                 raise ValueError(f"{name} must have {size} entries; got {len(values)}.")
+        if self.slices is not None and self.slices.dtype != np.int16:
+            raise ValueError(f"slices must be int16; these are {self.slices.dtype}.")
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     def __repr__(self) -> str:
-        known = "".join(f", {name}" for name in ("time", "ids", "persons") if getattr(self, name) is not None)
+        known = "".join(f", {name}" for name in ("time", "ids", "persons", "slices") if getattr(self, name) is not None)
         return f"<Trips: {len(self):,} trips, {self.points:,} points{known} ({self.crs})>"
 
     @property
     def points(self) -> int:
         """The number of points of all trips together."""
         return len(self.x)
+
+    @property
+    def starts(self) -> Integers | None:
+        """int64[n]: the earliest time of each trip, none of which may be empty; None if there are no times."""
+        if self.time is None:
+            return None
+        firsts = self.offsets[:-1]
+        return np.minimum.reduceat(self.time, firsts) if len(firsts) else np.zeros(0, np.int64)
 
     @classmethod
     def from_lists(cls, trips: Sequence[Sequence[tuple[float, float]]], crs: str = DEGREES) -> Trips:
@@ -87,6 +100,7 @@ class Trips:
             None if self.persons is None else self.persons[start:stop],
             self.crs,
             None if cuts is None else cuts[np.searchsorted(cuts, first) : np.searchsorted(cuts, last)] - first,
+            None if self.slices is None else self.slices[start:stop],
         )
 
     def kept(self, points: Mask | None, trips: Mask) -> Trips:
@@ -106,6 +120,7 @@ class Trips:
             None if self.persons is None else self.persons.filter(stays),
             self.crs,
             None if self.cuts is None else _places(before[self.cuts], int(before[-1])),
+            None if self.slices is None else self.slices[trips],
         )
 
     def taken(self, order: Integers) -> Trips:
@@ -125,6 +140,7 @@ class Trips:
             None if self.persons is None else self.persons.take(which),
             self.crs,
             None if self.cuts is None else np.flatnonzero(cut[points]),
+            None if self.slices is None else self.slices[order],
         )
 
     def summary(self) -> pa.Table:
@@ -136,7 +152,7 @@ class Trips:
             for name, (side, values) in zip(("west", "south", "east", "north"), sides, strict=True)
         }
         if self.time is not None:
-            columns["time"] = np.minimum.reduceat(self.time, starts) if len(starts) else np.zeros(0, np.int64)
+            columns["time"] = self.starts
         columns |= {name: ids for name, ids in (("person", self.persons), ("trip", self.ids)) if ids is not None}
         return pa.table(columns)
 
@@ -156,6 +172,7 @@ class Trips:
             None if first.persons is None else _joined([batch.persons for batch in batches]),
             first.crs,
             np.concatenate(cuts) if cuts else None,
+            None if first.slices is None else np.concatenate([batch.slices for batch in batches]),
         )
 
 

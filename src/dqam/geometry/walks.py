@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from dqam.errors import InputError
-from dqam.geometry.arrays import Floats, Integers, Integers32, Mask
+from dqam.geometry.arrays import Floats, Integers, Integers32, Labels, Mask
 from dqam.geometry.grid import Grid, is_degrees, parse_crs, transform
 from dqam.geometry.tracing import COUNT, FILL, TALLY, EdgeTally, trace
 from dqam.geometry.trips import Trips
@@ -102,17 +102,23 @@ class AnyWalks(Protocol):
     def cells(self) -> Integers32:
         """int32[visits]: row * columns + column of each visit, piece after piece."""
 
+    @property
+    def slices(self) -> Labels | None:
+        """int16[n]: the slice of each trip; None if there are no slices."""
+
 
 @dataclass(frozen=True, eq=False)
 class Walks:
     """The walks of n trips, computed from their points when first needed; `tally` never stores the cells.
 
     offsets  int64[n + 1]: where each trip begins in its points
+    slices   int16[n]: the slice of each trip; None if there are no slices
     """
 
     grid: Grid
     offsets: Integers
     _lines: tuple[Any, ...]  # the first arguments of `trace`: where the points are
+    slices: Labels | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -195,7 +201,7 @@ def walk(trips: Trips, grid: Grid, gap: Gap | None = None) -> Walks:
         raise InputError(f"trips must be a Trips object, not a {type(trips).__name__}; read it with dqam.read.")
     x, y = transform(trips.x, trips.y, trips.crs, grid.crs)
     lines = x, y, silences(trips, gap or Gap()), trips.offsets, grid.bounds, grid.columns, grid.rows
-    return Walks(grid, trips.offsets, lines)
+    return Walks(grid, trips.offsets, lines, trips.slices)
 
 
 def lay(source: Iterable[Trips], grid: Grid, gap: Gap | None = None, name: str = "the trips") -> Iterator[Walks]:

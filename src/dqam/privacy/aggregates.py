@@ -31,6 +31,10 @@ class Engine(Protocol):
         """The grid of the walks."""
 
     @property
+    def slices(self) -> int | None:
+        """The number of slices that each trip is in one of, which is public; None if there are no slices."""
+
+    @property
     def sketch(self) -> Sketch | None:
         """A sketch of all trips that could be kept, after the first scan, if requested; for the custodian only."""
 
@@ -43,12 +47,17 @@ class InMemory:
 
     kept  which trips count; needed for the unit 'person'
     unit  the unit that `kept` was chosen for; None if all trips count
+    slices  the number of slices, if the walks are labelled with them
     """
 
-    def __init__(self, walks: AnyWalks, kept: Mask | None = None, unit: Unit | None = None) -> None:
+    def __init__(
+        self, walks: AnyWalks, kept: Mask | None = None, unit: Unit | None = None, slices: int | None = None
+    ) -> None:
+        if slices is not None and walks.slices is None:
+            raise InputError(f"These walks have no slices, and {slices} were named; walk trips that have slices.")
         if unit is not None and unit.name == "person" and kept is None:
             raise InputError("For the unit 'person', kept must say which trips count.")
-        self.walks, self.kept, self.unit, self.grid = walks, kept, unit, walks.grid
+        self.walks, self.kept, self.unit, self.grid, self.slices = walks, kept, unit, walks.grid, slices
         self.sketch: Sketch | None = None
         self._part = Part(walks, kept)
 
@@ -73,9 +82,11 @@ class Aggregates:
         return f"<Aggregates by {type(self.engine).__name__} on {self.grid}, {len(self._totals)} totals>"
 
     @classmethod
-    def of(cls, walks: AnyWalks, kept: Mask | None = None, unit: Unit | None = None) -> Aggregates:
-        """Aggregates over walks in memory."""
-        return cls(InMemory(walks, kept, unit))
+    def of(
+        cls, walks: AnyWalks, kept: Mask | None = None, unit: Unit | None = None, slices: int | None = None
+    ) -> Aggregates:
+        """Aggregates over walks in memory; if these are labelled, `slices` is the number of slices."""
+        return cls(InMemory(walks, kept, unit, slices))
 
     @property
     def grid(self) -> Grid:
@@ -86,6 +97,11 @@ class Aggregates:
     def unit(self) -> Unit | None:
         """The unit whose contribution is bounded; None for all trips."""
         return self.engine.unit
+
+    @property
+    def slices(self) -> int | None:
+        """The number of slices, which is public; None if there are no slices."""
+        return self.engine.slices
 
     @property
     def sketch(self) -> Sketch | None:

@@ -105,7 +105,7 @@ class Curator:
         if engine.kept is not None:
             raise InputError("These aggregates count only some trips already; for the unit 'person' give the walks.")
         bound = ContributionBound.of(self.unit, self._noise.generator())
-        return Aggregates.of(engine.walks, bound.mask(persons), self.unit)
+        return Aggregates.of(engine.walks, bound.mask(persons), self.unit, engine.slices)
 
     @property
     def unit(self) -> Unit:
@@ -121,6 +121,11 @@ class Curator:
     def grid(self) -> Grid:
         """The grid of the walks, which is public."""
         return self._aggregates.grid
+
+    @property
+    def slices(self) -> int | None:
+        """The number of slices that `Sliced` statistics can be asked about, which is public; None if there are none."""
+        return self._aggregates.slices
 
     @property
     def paid(self) -> tuple[PaidQuestion, ...]:
@@ -156,7 +161,7 @@ class Curator:
     ) -> Integers:
         """The statistic plus discrete Laplace noise of scale sensitivity / epsilon, or discrete Gaussian noise if the
         budget has a delta and the answer need not be `pure`. Spends `amount`, by default all of `budget`."""
-        check_question(statistic, self.grid, STATISTICS)
+        check_question(statistic, self.grid, STATISTICS, self.slices)
         if self.concentrated and not pure:
             square = operator.index(statistic.l2_squared) * self.unit.max_trips**2
             if square < 1:

@@ -249,7 +249,8 @@ def aggregates_of(
         return
     with watching(progress, f"Reading {source.name}", lambda: source.progress):
         whole = source.gathered()
-    local = InMemory(walk(whole, plan.grid, plan.gap), bound.mask(whole.persons, whole.ids), plan.unit)
+    slices = None if source.slicing is None else len(source.slicing)
+    local = InMemory(walk(whole, plan.grid, plan.gap), bound.mask(whole.persons, whole.ids), plan.unit, slices)
     if sketch_key is not None:
         local.sketch = sketch_of(bound.candidates(whole).summary(), sketch_key)
     yield Aggregates(local)

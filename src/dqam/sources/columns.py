@@ -45,6 +45,7 @@ class Columns:
     geometry: str | None = None
     polyline: str | None = None
     id: str | None = None  # a column "id", which identifies a trip only if every row is a trip
+    kind: str | None = None  # a column whose value decides in which slice a trip is
 
     @property
     def keys(self) -> list[str]:
@@ -77,7 +78,7 @@ class Columns:
     @property
     def used(self) -> list[str]:
         """All columns in use, each once."""
-        roles = (self.trip, self.person, self.time, self.lon, self.lat, self.geometry, self.polyline)
+        roles = (self.trip, self.person, self.time, self.lon, self.lat, self.geometry, self.polyline, self.kind)
         return list(dict.fromkeys(name for name in roles if name))
 
 
@@ -95,11 +96,9 @@ def recognise(
             meant = next((f" (did you mean {known!r}?)" for known in NAMES if role.lower() in NAMES[known]), "")
             raise InputError(f"{source}: {role!r} is not a role of a column{meant}; the roles are {', '.join(NAMES)}.")
         if name and name not in names:
-            close = get_close_matches(name.lower(), [each.lower() for each in names], 1)
-            meant = next(
-                (f"; did you mean {each!r}?" for each in names if [each.lower()] == close), "; name one of them."
+            raise InputError(
+                f"{source} has no column {name!r} for {role}: it has {_listed(names)}{_meant(names, name)}"
             )
-            raise InputError(f"{source} has no column {name!r} for {role}: it has {_listed(names)}{meant}")
     lower: dict[str, str] = {}
     for name in names:
         lower.setdefault(name.strip().lower(), name)
@@ -121,6 +120,20 @@ def recognise(
     if not (columns.polyline or columns.geometry or (columns.lon and columns.lat)):
         raise _no_place(source, names, columns)
     return columns
+
+
+def check_kind(names: Sequence[str], source: str, kind: str) -> None:
+    """Raise an `InputError` unless there is one column of this name."""
+    if kind not in names:
+        raise InputError(f"{source} has no column {kind!r} for slices: it has {_listed(names)}{_meant(names, kind)}")
+    if list(names).count(kind) > 1:
+        raise InputError(f"{source} has more than one column {kind!r}; rename all but one of them.")
+
+
+def _meant(names: Sequence[str], name: str) -> str:
+    """The end of a sentence that names the column that was probably meant."""
+    close = get_close_matches(name.lower(), [each.lower() for each in names], 1)
+    return next((f"; did you mean {each!r}?" for each in names if [each.lower()] == close), "; name one of them.")
 
 
 def require_keys(columns: Columns, names: Sequence[str], source: str) -> None:

@@ -7,26 +7,28 @@ locks. Then each bucket, which fits into the cache, is ordered by trip and time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 from numba import njit
+from numpy.typing import NDArray
 
-from dqam.geometry.arrays import Floats, Integers
+from dqam.geometry.arrays import Floats, Integers, Labels
 from dqam.runtime.threads import ahead, cores, each_span, spans
 
 BUCKET = 1 << 15  # rows, approximately
 MOST_BUCKETS = 1 << 10
 SHORT = 64  # trips of at most so many rows are sorted by insertion
 
-PointArrays = tuple[Integers, Integers, Integers, Floats, Floats]  # two keys, time, x and y
+PointArrays = tuple[Integers, Integers, Integers, Floats, Floats, Labels]  # two keys, time, x, y and kind
 
 
 def grouped(parts: Sequence[pa.RecordBatch], batch: int) -> Iterator[pa.RecordBatch]:
     """The rows of all parts, those of a trip together, ordered by time and then as they came; the trips in any order.
 
-    PointArrays are one or two keys, t (if there is a time), x and y.
+    Columns are one or two keys, t (if there is a time), x, y and kind (if there is one).
     """
     if not any(part.num_rows for part in parts):
         return iter([])
@@ -40,7 +42,7 @@ def grouped(parts: Sequence[pa.RecordBatch], batch: int) -> Iterator[pa.RecordBa
             places = [chunk.indices.cast(pa.int64()) for chunk in table.column(name).chunks]
             table = table.set_column(i, name, pa.chunked_array(places))
     rows = _ordered_rows([_columns_of(part) for part in table.to_batches()])
-    columns = dict(zip(("key0", "key1", "t", "x", "y"), rows, strict=True))
+    columns: dict[str, NDArray[Any]] = dict(zip(("key0", "key1", "t", "x", "y", "kind"), rows, strict=True))
 
     def cut(start: int) -> pa.RecordBatch:
         arrays = {name: pa.array(columns[name][start : start + batch]) for name in names}
@@ -50,10 +52,11 @@ def grouped(parts: Sequence[pa.RecordBatch], batch: int) -> Iterator[pa.RecordBa
 
 
 def _columns_of(part: pa.RecordBatch) -> PointArrays:
-    """The columns of a part. A single key is used twice, and a missing time is 0."""
+    """The columns of a part. A single key is used twice, a missing time is 0, and missing kinds are empty."""
     given = {name: part.column(name).to_numpy() for name in part.schema.names}
     time = given["t"] if "t" in given else np.zeros(part.num_rows, np.int64)
-    return given["key0"], given.get("key1", given["key0"]), time, given["x"], given["y"]
+    kind = given.get("kind", np.zeros(0, np.int16))
+    return given["key0"], given.get("key1", given["key0"]), time, given["x"], given["y"], kind
 
 
 def _ordered_rows(parts: list[PointArrays]) -> PointArrays:
@@ -63,7 +66,9 @@ def _ordered_rows(parts: list[PointArrays]) -> PointArrays:
     each = [(i, i + 1) for i in range(len(parts))]
     counts = np.array(each_span(lambda i, _: _count(*parts[i][:2], buckets), each)).reshape(-1, buckets)
     ends = np.cumsum(counts.T).reshape(buckets, -1).T  # bucket by bucket, and part by part in each
-    rows: PointArrays = tuple(np.empty(total, column.dtype) for column in parts[0])  # type: ignore[assignment]
+    rows: PointArrays = tuple(  # type: ignore[assignment]
+        np.empty(sum(map(len, columns)), columns[0].dtype) for columns in zip(*parts, strict=True)
+    )
     each_span(lambda i, _: _scatter(*parts[i], ends[i] - counts[i], *rows), each)
     edges = np.append(0, ends[-1])
     each_span(lambda i, j: _order_buckets(edges[i : j + 1], *rows), spans(edges, 4 * cores()))
@@ -89,17 +94,21 @@ def _count(ones, others, buckets):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _scatter(ones, others, time, x, y, places, to_ones, to_others, to_time, to_x, to_y):  # type: ignore[no-untyped-def]
+def _scatter(  # type: ignore[no-untyped-def]
+    ones, others, time, x, y, kind, places, to_ones, to_others, to_time, to_x, to_y, to_kind
+):
     """Copy rows to their buckets; `places` is where the next row of each bucket goes."""
     for row in range(len(ones)):
         bucket = _hash(ones[row], others[row]) & np.uint64(len(places) - 1)
         at = places[bucket]
         places[bucket] = at + 1
         to_ones[at], to_others[at], to_time[at], to_x[at], to_y[at] = ones[row], others[row], time[row], x[row], y[row]
+        if len(to_kind):
+            to_kind[at] = kind[row]
 
 
 @njit(nogil=True, cache=True)
-def _order_buckets(edges, ones, others, time, x, y):  # type: ignore[no-untyped-def]
+def _order_buckets(edges, ones, others, time, x, y, kind):  # type: ignore[no-untyped-def]
     for bucket in range(len(edges) - 1):
         rows = slice(edges[bucket], edges[bucket + 1])
         order = _order(ones[rows], others[rows], time[rows])
@@ -107,6 +116,8 @@ def _order_buckets(edges, ones, others, time, x, y):  # type: ignore[no-untyped-
             column[rows] = column[rows][order]
         for column in (x, y):
             column[rows] = column[rows][order]
+        if len(kind):
+            kind[rows] = kind[rows][order]
 
 
 @njit(nogil=True, cache=True)

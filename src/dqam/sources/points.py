@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dqam.errors import InputError
 from dqam.geometry.arrays import Floats, Integers, Mask
 from dqam.geometry.ids import ids_of, is_text, with_nulls, without_nulls
+from dqam.geometry.slicing import Slicing, earliest_kinds
 from dqam.geometry.trips import Trips
 from dqam.sources import geometry_column
 from dqam.sources.columns import Columns, require_keys
@@ -36,11 +37,13 @@ _IN_MEMORY = 1 << 25  # rows; DuckDB sorts more than that
 _SORT_MEMORY = "2GB"  # DuckDB sorts on disk beyond that
 
 
-def read_points(table: Table, columns: Columns, validation: Validation, batch: int) -> Iterator[Trips]:
+def read_points(
+    table: Table, columns: Columns, validation: Validation, batch: int, slicing: Slicing | None = None
+) -> Iterator[Trips]:
     """The trips of a table of points, whatever the order of its rows."""
     require_keys(columns, table.names, table.name)
     table = table.loaded(columns.used, validation.skip)
-    rows = clean_points(table, columns, validation, batch)
+    rows = clean_points(table, columns, validation, batch, slicing)
     with input_errors(table.name):
         yield from assemble_trips(
             _adjacent(table, columns, rows, validation, batch), bool(columns.person), validation.crs
@@ -48,10 +51,10 @@ def read_points(table: Table, columns: Columns, validation: Validation, batch: i
 
 
 def clean_points(
-    table: Table, columns: Columns, validation: Validation, batch: int
+    table: Table, columns: Columns, validation: Validation, batch: int, slicing: Slicing | None = None
 ) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Valid rows with columns key0, key1 (with two keys), t (if there is a time), x and y; and the number of rows read
-    so far."""
+    """Valid rows with columns key0, key1 (with two keys), t (if there is a time), x, y and kind (the label of the value
+    that decides the slice, if one does); and the number of rows read so far."""
     row = 0
     for rows, fraction in table.batches(columns.used, batch, validation.skip):
         keys = _keys(rows, columns, table.name)
@@ -63,7 +66,10 @@ def clean_points(
         if columns.time:
             arrays["t"] = _times(rows.column(columns.time), columns.time, validation, row + 1, good)
             good = good & arrays["t"].is_valid().to_numpy(zero_copy_only=False) if arrays["t"].null_count else good
-        cleaned = pa.record_batch(arrays | {"x": pa.array(x), "y": pa.array(y)})
+        arrays |= {"x": pa.array(x), "y": pa.array(y)}
+        if columns.kind and slicing is not None:
+            arrays["kind"] = pa.array(slicing.kinds(rows.column(columns.kind)))
+        cleaned = pa.record_batch(arrays)
         row += rows.num_rows
         validation.advance(fraction)
         if not validation.refused:
@@ -259,7 +265,7 @@ def _sorted(parts: Iterator[pa.RecordBatch], validation: Validation, batch: int)
             schema, row = part.schema, row + part.num_rows
         if schema is None:
             return
-        order = ", ".join(name for name in (*schema.names, "row") if name not in ("x", "y"))
+        order = ", ".join(name for name in (*schema.names, "row") if name not in ("x", "y", "kind"))
         query = base.sql(f"SELECT * EXCLUDE (row) FROM points ORDER BY {order}")
         # Before DuckDB 1.4 the same method had another name.
         reader = getattr(query, "to_arrow_reader", None) or query.fetch_record_batch
@@ -277,7 +283,7 @@ def assemble_trips(parts: Iterable[pa.RecordBatch], has_person: bool, crs: str) 
     """Whole trips from the rows of `clean_points`, in which the points of a trip must be adjacent.
 
     A trip that spans two batches becomes a `Trips` of its own, so that nothing else is copied. With `has_person`, the
-    first key is that of the person.
+    first key is that of the person. If rows have labels, `slices` are those of the trips (`earliest_kinds`).
     """
     tail: list[pa.RecordBatch] = []  # rows of one trip that may go on in the next batch
     for part in parts:
@@ -305,19 +311,22 @@ def assemble_trips(parts: Iterable[pa.RecordBatch], has_person: bool, crs: str) 
 def _as_trips(parts: Sequence[pa.RecordBatch], starts: Integers, key_count: int, has_person: bool, crs: str) -> Trips:
     """The trips that begin at `starts` of the first part; if there are more parts, all of them are one trip."""
     first = parts[0]
-    x, y, time = (
-        _concatenated([part.column(name) for part in parts if name in part.schema.names]) for name in ("x", "y", "t")
+    x, y, time, kinds = (
+        _concatenated([part.column(name) for part in parts if name in part.schema.names])
+        for name in ("x", "y", "t", "kind")
     )
     assert x is not None
     assert y is not None
     offsets = np.append(starts, len(x))
+    slices = None if kinds is None else earliest_kinds(time, kinds, offsets)
     if time is not None and not _is_ordered(time, offsets):
         trip = np.repeat(np.arange(len(starts)), np.diff(offsets))
         order = np.lexsort((time, trip))
         x, y, time = x[order], y[order], time[order]
     firsts = [key.take(pa.array(starts)) for key in _key_columns(first, key_count)]
     # Keys are the person's, if any, then the trip's; a single key is both.
-    return Trips(x, y, offsets, time, firsts[-1], with_nulls(firsts[0]) if has_person else None, crs)
+    persons = with_nulls(firsts[0]) if has_person else None
+    return Trips(x, y, offsets, time, firsts[-1], persons, crs, slices=slices)
 
 
 def _concatenated(columns: Sequence[pa.Array]) -> NDArray[Any] | None:

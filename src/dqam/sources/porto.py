@@ -21,10 +21,12 @@ from numba import njit
 from dqam.errors import InputError
 from dqam.geometry.arrays import Bytes, Floats, Integers, Mask
 from dqam.geometry.ids import cast_each, ids_of, plain_array
+from dqam.geometry.slicing import Slicing
 from dqam.geometry.trips import Trips, offsets_of
 from dqam.runtime.threads import cores
 from dqam.sources.columns import Columns
 from dqam.sources.tables import Table
+from dqam.sources.trip_rows import without_start
 from dqam.sources.validation import BAD_SHAPES, Validation
 from dqam.sources.values import timestamps
 
@@ -35,12 +37,15 @@ _POWERS = 10.0 ** np.arange(23)
 _UNREAD = -1
 
 
-def read_polylines(table: Table, columns: Columns, validation: Validation, batch: int) -> Iterator[Trips]:
+def read_polylines(
+    table: Table, columns: Columns, validation: Validation, batch: int, slicing: Slicing | None = None
+) -> Iterator[Trips]:
     """The trips of a table with one polyline per row, parsed on all cores. Empty ones are left out and counted.
 
-    A trip whose start is unknown starts in 1970, so that the time between its points is still right.
+    A trip whose start is unknown starts in 1970, so that the time between its points is still right; it is left out if
+    its start decides its slice. `slices` are the labels of the value that decides the slice, if one does.
     """
-    waiting: deque[tuple[Future[tuple[Trips, Mask, pa.Array]], int, float]] = deque()
+    waiting: deque[tuple[Future[tuple[Trips, Mask, pa.Array, pa.Array]], int, float]] = deque()
     workers, column = cores(), columns.polyline
     assert column is not None
     row = 1
@@ -49,34 +54,38 @@ def read_polylines(table: Table, columns: Columns, validation: Validation, batch
         def ready(at_most: int) -> Iterator[Trips]:
             while len(waiting) > at_most:
                 future, first_row, fraction = waiting.popleft()
-                read, bad, texts = future.result()
+                read, bad, texts, starts = future.result()
                 validation.reject(bad, BAD_SHAPES, first_row, partial(_not_a_list, texts, column))
+                bad = without_start(starts, bad, slicing, validation, first_row)
                 trips = validation.valid_trips(read if not bad.any() else read.kept(None, ~bad), first_row)
                 validation.advance(fraction)
                 if trips is not None:
                     yield trips
 
         for rows, fraction in table.batches(columns.used_by_rows, _CHUNK, validation.skip):
-            waiting.append((pool.submit(_trips, rows, columns, table.name, validation.crs), row, fraction))
+            waiting.append((pool.submit(_trips, rows, columns, table.name, validation.crs, slicing), row, fraction))
             row += rows.num_rows
             yield from ready(2 * workers)
         yield from ready(0)
 
 
-def _trips(rows: pa.RecordBatch, columns: Columns, name: str, crs: str) -> tuple[Trips, Mask, pa.Array]:
-    """The trips of some rows, which rows cannot be read, and their polylines."""
+def _trips(
+    rows: pa.RecordBatch, columns: Columns, name: str, crs: str, slicing: Slicing | None
+) -> tuple[Trips, Mask, pa.Array, pa.Array]:
+    """The trips of some rows, which rows cannot be read, their polylines, and their starts if there are times."""
     assert columns.polyline is not None
     polylines = rows.column(columns.polyline)
     x, y, lengths, bad = parse(polylines, name)
     offsets = offsets_of(lengths)
-    time = None
+    time, starts = None, pa.array([], pa.int64())
     if columns.time:
-        start = timestamps(rows.column(columns.time), name, columns.time).fill_null(0).to_numpy()
-        time = _point_times(start, offsets, SECONDS_BETWEEN_POINTS * 1_000_000)
+        starts = timestamps(rows.column(columns.time), name, columns.time)
+        time = _point_times(starts.fill_null(0).to_numpy(), offsets, SECONDS_BETWEEN_POINTS * 1_000_000)
     ids, persons = (
         ids_of(rows.column(column), name, column) if column else None for column in (columns.row_id, columns.person)
     )
-    return Trips(x, y, offsets, time, ids, persons, crs), bad, polylines
+    slices = slicing.kinds(rows.column(columns.kind)) if columns.kind and slicing is not None else None
+    return Trips(x, y, offsets, time, ids, persons, crs, slices=slices), bad, polylines, starts
 
 
 def _not_a_list(polylines: pa.Array, column: str, i: int) -> str:

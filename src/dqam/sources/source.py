@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import asdict, replace
@@ -16,9 +16,10 @@ import pyarrow as pa
 
 from dqam.errors import InputError
 from dqam.geometry.ids import ids_of
+from dqam.geometry.slicing import Slicing
 from dqam.geometry.trips import Trips
 from dqam.sources import geometry_column
-from dqam.sources.columns import Columns
+from dqam.sources.columns import Columns, check_kind
 from dqam.sources.frames import SparkTable
 from dqam.sources.points import clean_points, read_points
 from dqam.sources.porto import read_polylines
@@ -38,6 +39,7 @@ class Source:
     swap_axes  as given to `read`
     on_error   as given to `read`
     batch      the approximate number of points in a batch
+    slicing    the rule that puts each trip into a slice; None if there are no slices (`sliced`)
 
     A trip is defined by its id, within its person if there is one: in every format, rows with the same ids are one
     trip. In a table with one trip per row and no ids, every row is a trip of its own.
@@ -51,12 +53,13 @@ class Source:
         swap_axes: bool,
         on_error: str | None = None,
         batch: int = BATCH,
+        slicing: Slicing | None = None,
     ) -> None:
         self._table, self._columns = table, columns
         self.swap_axes, self.on_error = swap_axes, on_error
         self.name = "Trips" if isinstance(table, Trips) else table.name
         self.path: Path | str | None = None
-        self.crs, self.batch = crs, batch
+        self.crs, self.batch, self.slicing = crs, batch, slicing
         self._validation = self._new_validation()
 
     def __repr__(self) -> str:
@@ -122,6 +125,32 @@ class Source:
         made._validation = made._new_validation()
         return made
 
+    def check_slicing(self, slicing: Slicing) -> None:
+        """Raise an `InputError` if trips cannot be sliced so, for reasons that are public: no row is looked at."""
+        if slicing.needs_times and not self.has_times:
+            raise InputError(
+                f"{self.name} has no times, by which slices by {slicing} are told; name their column, "
+                "columns={'time': 'NAME'}."
+            )
+        if slicing.column is not None:
+            if isinstance(self._table, Trips):
+                raise InputError(
+                    f"{self.name} in memory have no column {slicing.column!r} for slices; give a table that has it."
+                )
+            check_kind(self._table.names, self.name, slicing.column)
+
+    def sliced(self, slicing: Slicing) -> Source:
+        """The same source, in which each trip is labelled with its slice (`Trips.slices`).
+
+        The slice is that of the earliest point. If several points are equally early, or if there are no times, that
+        with the smallest number, so that it depends neither on the order of the rows nor on the engine.
+        """
+        self.check_slicing(slicing)
+        made = copy(self)
+        made.slicing, made._columns = slicing, replace(self._columns, kind=slicing.column)
+        made._validation = made._new_validation()
+        return made
+
     @property
     def roles(self) -> dict[str, str]:
         """The columns in use, by role."""
@@ -136,14 +165,14 @@ class Source:
         """The valid points of a table with one point per row in the order of the rows, at most `batch` at a time.
 
         Columns are key0 and key1 (the person and the trip; only key0 if there is one of them), t (if there is a time),
-        x and y.
+        x, y and kind (if there is one; see `clean_points`).
         """
         columns = self._columns
         if isinstance(self._table, Trips) or columns.polyline or not columns.keys:
             raise InputError(f"{self.name} is not a table with one point per row; use engine='local'.")
         validation = self._validation = self._new_validation()
         with self._explained():
-            for rows, _ in clean_points(self._table, columns, validation, batch):
+            for rows, _ in clean_points(self._table, columns, validation, batch, self.slicing):
                 yield rows
 
     @property
@@ -194,6 +223,7 @@ class Source:
             None if self.row_is_trip else ids,
             persons if self.has_persons else None,
             self.crs,
+            slices=None if self.slicing is None else np.zeros(0, np.int16),
         )
         return Trips.concat(list(self._batches()) or [none])
 
@@ -224,25 +254,28 @@ class Source:
 
     def _pieces(self, validation: Validation) -> Iterator[Trips]:
         """Whole trips, in any order."""
-        table, columns = self._table, self._columns
+        table, columns, slicing = self._table, self._columns, self.slicing
         if isinstance(table, Trips):
             named = replace(table, ids=_plain_ids(table.ids, "trip"), persons=_plain_ids(table.persons, "person"))
             sifted = validation.valid_trips(named, first_row=1)
             again = repeated([] if named.ids is None else keys_in(named).to_batches())
-            return join_pieces(iter([] if sifted is None else [sifted]), again, validation)
+            return join_pieces(self._labelled([] if sifted is None else [sifted]), again, validation)
         if columns.lon or (columns.geometry and not self._has_lines(table, columns, validation)):
-            return read_points(table, columns, validation, self.batch)
+            return self._labelled(read_points(table, columns, validation, self.batch, slicing))
         table = table.loaded(columns.used_by_rows, validation.skip)
         again = repeated(keys_of(table, columns, self.batch, validation))
+        given = columns, validation, self.batch, slicing
         if columns.geometry is None:
-            return join_pieces(read_polylines(table, columns, validation, self.batch), again, validation)
+            return join_pieces(self._labelled(read_polylines(table, *given)), again, validation)
         if not validation.drops or not (columns.trip or columns.by_person):
-            return join_pieces(read_lines(table, columns, validation, self.batch), again, validation)
+            return join_pieces(self._labelled(read_lines(table, *given)), again, validation)
         points, rest = (GeometrySubset(table, columns.geometry, points) for points in (True, False))
-        both = chain(
-            read_points(points, columns, validation, self.batch), read_lines(rest, columns, validation, self.batch)
-        )
-        return join_pieces(both, again, validation)
+        both = chain(read_points(points, *given), read_lines(rest, *given))
+        return join_pieces(self._labelled(both), again, validation)
+
+    def _labelled(self, parts: Iterable[Trips]) -> Iterator[Trips]:
+        """The same trips, or pieces of trips, with their slices if the source is sliced."""
+        return iter(parts) if self.slicing is None else map(self.slicing.labelled, parts)
 
     def _has_lines(self, table: Table, columns: Columns, validation: Validation) -> bool:
         """Whether a table of geometries has anything but points, which must be grouped into trips.

@@ -13,25 +13,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dqam.geometry.arrays import Mask
 from dqam.geometry.ids import ids_of, without_nulls
+from dqam.geometry.slicing import Slicing, earliest_kinds
 from dqam.geometry.trips import Trips, offsets_of
 from dqam.sources import geometry_column
 from dqam.sources.columns import Columns
 from dqam.sources.tables import Batches, Skip, Table, skip_silently
-from dqam.sources.validation import BAD_SHAPES, Validation
+from dqam.sources.validation import BAD_SHAPES, NO_START, Validation
 from dqam.sources.values import timestamps
 
 _POINTS_PER_TRIP = 32  # a guess, to read about as many rows at a time as fill a batch
 
 
-def read_lines(table: Table, columns: Columns, validation: Validation, batch: int) -> Iterator[Trips]:
+def read_lines(
+    table: Table, columns: Columns, validation: Validation, batch: int, slicing: Slicing | None = None
+) -> Iterator[Trips]:
     """The trips of a table of LineStrings. Null and empty ones are left out and counted.
 
-    If bad rows are left out, a Point is read as a trip of one point.
+    If bad rows are left out, a Point is read as a trip of one point. `slices` are the labels of the value that decides
+    the slice, if one does.
     """
     assert columns.geometry is not None
     trip, person = columns.person if columns.by_person else columns.row_id, columns.person
-    names = list(dict.fromkeys(name for name in (columns.geometry, trip, person, columns.time) if name))
+    names = list(dict.fromkeys(name for name in (columns.geometry, trip, person, columns.time, columns.kind) if name))
     row = 1
     for rows, fraction in table.batches(names, max(1, batch // _POINTS_PER_TRIP), validation.skip):
         shapes = rows.column(columns.geometry)
@@ -42,14 +47,25 @@ def read_lines(table: Table, columns: Columns, validation: Validation, batch: in
         ids, persons = (ids_of(rows.column(name), table.name, name) if name else None for name in (trip, person))
         time = None
         if columns.time:  # one for each row, shared by all points of its line; 1970 if unknown
-            starts = timestamps(rows.column(columns.time), table.name, columns.time).fill_null(0).to_numpy()
-            time = np.repeat(starts, lengths)
-        read = Trips(x, y, offsets_of(lengths), time, ids, persons, validation.crs)
+            starts = timestamps(rows.column(columns.time), table.name, columns.time)
+            bad = without_start(starts, bad, slicing, validation, row)
+            time = np.repeat(starts.fill_null(0).to_numpy(), lengths)
+        slices = slicing.kinds(rows.column(columns.kind)) if columns.kind and slicing is not None else None
+        read = Trips(x, y, offsets_of(lengths), time, ids, persons, validation.crs, slices=slices)
         trips = validation.valid_trips(read if not bad.any() else read.kept(None, ~bad), row)
         row += rows.num_rows
         validation.advance(fraction)
         if trips is not None:
             yield trips
+
+
+def without_start(starts: pa.Array, bad: Mask, slicing: Slicing | None, validation: Validation, first_row: int) -> Mask:
+    """The `bad` rows and those without a start, if clocks decide the slice; these are rejected."""
+    if slicing is None or not slicing.needs_times or not starts.null_count:
+        return bad
+    unknown = starts.is_null().to_numpy(zero_copy_only=False)
+    validation.reject(unknown & ~bad, NO_START, first_row, "has no time, by which trips are sliced; give it one")
+    return bad | unknown
 
 
 def keys_of(table: Table, columns: Columns, batch: int, validation: Validation) -> Iterator[pa.RecordBatch]:
@@ -100,6 +116,9 @@ def _join(rows: Trips, validation: Validation) -> Trips:
     pieces = rows.taken(order)
     firsts = np.flatnonzero(np.diff(trip[order], prepend=-1))
     validation.joined += len(rows) - len(firsts)
+    slices = None
+    if rows.slices is not None:  # that of the earliest piece, or the smallest of several such; see `earliest_kinds`
+        slices = earliest_kinds(pieces.starts, rows.slices[order], np.append(firsts, len(rows)))
     within = np.setdiff1d(np.arange(len(rows)), firsts)
     which = pa.array(firsts)
     return Trips(
@@ -111,6 +130,7 @@ def _join(rows: Trips, validation: Validation) -> Trips:
         None if pieces.persons is None else pieces.persons.take(which),
         pieces.crs,
         np.union1d(pieces.offsets[within], [] if pieces.cuts is None else pieces.cuts).astype(np.int64),
+        slices,
     )
 
 

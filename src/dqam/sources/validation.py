@@ -21,6 +21,7 @@ BAD_POINTS = "points with invalid coordinates"
 BAD_SHAPES = "rows without a readable trip"
 NO_ID = "rows without a usable id"
 NO_TIME = "points without a time"
+NO_START = "rows without a time, by which trips are sliced"
 EMPTY_TRIPS = "trips without points"
 _LEAVE_OUT = "or leave such rows out with on_error='drop'"
 

@@ -5,8 +5,8 @@ add a statistic, write such a module and add its class to one of the three sets 
 that its sensitivity is never exceeded and is reached, and a case each to `dqam.audit.cases` and
 `dqam.audit.neighbours`.
 
-An aggregate sees the cells that trips pass, not their times or ids (`dqam.statistics.aggregate.Part`). A statistic
-reaches a release only through a mechanism that asks for it.
+An aggregate sees the cells that trips pass and their slices, not their times or ids
+(`dqam.statistics.aggregate.Part`). A statistic reaches a release only through a mechanism that asks for it.
 """
 
 from dataclasses import fields
@@ -24,6 +24,7 @@ from dqam.statistics.quantile import LengthQuantile
 from dqam.statistics.question import PrivatePartition, Question, Scores, Statistic
 from dqam.statistics.shadow_sums import ShadowQuantile, ShadowSums
 from dqam.statistics.shadows import SHADOW
+from dqam.statistics.sliced import Sliced
 from dqam.statistics.trip_count import TripCount
 from dqam.statistics.uniformity import UniformityCosts
 from dqam.statistics.walk_sums import WalkSums
@@ -31,7 +32,7 @@ from dqam.statistics.walk_sums import WalkSums
 STATISTICS = frozenset(
     {
         *(TripCount, Endpoints, Crossings, ShadowSums, WalkSums, CellShares, GroupShares, UniformityCosts),
-        *(DistinctCounts, QueryTotals),
+        *(DistinctCounts, QueryTotals, Sliced),
     }
 )
 SCORES = frozenset({QueryErrors, LengthQuantile, ShadowQuantile})
@@ -39,8 +40,8 @@ PARTITIONS = frozenset({PrivTree, L1Buckets})
 PROVEN = STATISTICS | SCORES | PARTITIONS
 
 
-def check_question(question: Question, grid: Grid, proven: frozenset[type] = PROVEN) -> None:
-    """Raise an `InputError` for a question that has no proof or does not fit the grid.
+def check_question(question: Question, grid: Grid, proven: frozenset[type] = PROVEN, slices: int | None = None) -> None:
+    """Raise an `InputError` for a question that has no proof, or does not fit the grid or the number of `slices`.
 
     The proof is about the class. It holds neither for subclasses nor for an object that overrides an attribute of it.
     """
@@ -50,6 +51,8 @@ def check_question(question: Question, grid: Grid, proven: frozenset[type] = PRO
     if odd := vars(question).keys() - {each.name for each in fields(kind)}:  # type: ignore[arg-type]
         raise InputError(f"{kind.__name__} was changed: its {', '.join(sorted(odd))} cannot be set.")
     kind.check(question, grid)
+    if isinstance(question, Sliced):
+        Sliced.check_slices(question, slices)
 
 
 __all__ = [
@@ -77,6 +80,7 @@ __all__ = [
     "Scores",
     "ShadowQuantile",
     "ShadowSums",
+    "Sliced",
     "Statistic",
     "TripCount",
     "UniformityCosts",

@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from dqam.errors import InputError
-from dqam.geometry.arrays import Integers, Mask
+from dqam.geometry.arrays import Integers, Labels, Mask
 from dqam.geometry.grid import Grid
 from dqam.geometry.lattice import Lattice
 from dqam.geometry.trips import Trips
@@ -48,6 +48,21 @@ class Part:
         return longest
 
     @property
+    def slices(self) -> Labels:
+        """int16[trips]: the slice of each trip; an `InputError` if there are no slices."""
+        slices = self.walks.slices
+        if slices is None:
+            if not len(self.walks):
+                return np.zeros(0, np.int16)
+            raise InputError("These trips have no slices; read them with source.sliced(...).")
+        return slices
+
+    def of_slice(self, number: int) -> Part:
+        """The trips in one slice, of those that count."""
+        mine = self.slices == number
+        return Part(self.walks, mine if self.kept is None else mine & self.kept)
+
+    @property
     def lengths(self) -> Integers:
         """int64[trips on the grid]: the number of crossings of each longest piece."""
         return np.diff(self.walks.pieces)[self.longest[self.longest >= 0]] - 1
@@ -66,6 +81,10 @@ class Aggregate(ABC):
     @abstractmethod
     def add_up(self, part: Part) -> Integers:
         """The sum over the trips of one part."""
+
+    def add_up_by_slice(self, part: Part, count: int) -> Integers:
+        """The sum over the trips in each of `count` slices, one by one; a trip in none adds nothing."""
+        return np.stack([self.add_up(part.of_slice(number)) for number in range(count)])
 
     def covered_by(self, other: Aggregate) -> bool:
         """Whether this total can be derived from that of `other`; by default only if both are equal."""
