@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ from dqam.geometry.areas import PlacedAreas, PlacedLines, Shapes
 from dqam.geometry.arrays import Floats, Integers, Mask
 from dqam.geometry.border import Rings
 from dqam.geometry.histogram import SpatialHistogram, TwoScaleHistogram
+from dqam.geometry.sliced_histogram import SlicedHistogram
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,8 @@ def answer_areas(histogram: SpatialHistogram, areas: PlacedAreas) -> AreaAnswers
 
     No answer exceeds that for the smallest rectangle of whole cells around the area.
     """
+    if isinstance(histogram, SlicedHistogram):
+        return _shared_out(histogram, lambda one: answer_areas(one, areas))
     value, unknown = np.full((2, len(areas)), np.nan)
     boxes = areas.is_rectangle
     value[boxes], unknown[boxes] = histogram.answers(areas.rectangles[boxes]), 0.0
@@ -55,6 +59,8 @@ def answer_areas(histogram: SpatialHistogram, areas: PlacedAreas) -> AreaAnswers
 
 def answer_lines(histogram: SpatialHistogram, lines: PlacedLines) -> AreaAnswers:
     """The estimated number of crossings of each line, and how far it is from that of a staircase."""
+    if isinstance(histogram, SlicedHistogram):
+        return _shared_out(histogram, lambda one: answer_lines(one, lines))
     value, unknown = (np.where(lines.outside, np.nan, 0.0) for _ in range(2))
     parts, at = shapely.get_parts(lines.shapes, return_index=True)
     if len(parts):
@@ -62,6 +68,14 @@ def answer_lines(histogram: SpatialHistogram, lines: PlacedLines) -> AreaAnswers
         np.add.at(value, at, sums.crossings[:, 0])
         np.add.at(unknown, at, sums.staircase[:, 0] - sums.crossings[:, 0])
     return AreaAnswers(value, unknown)
+
+
+def _shared_out(histogram: SlicedHistogram, answer: Callable[[SpatialHistogram], AreaAnswers]) -> AreaAnswers:
+    """The answers for the slices that are counted; `unknown` in proportion."""
+    whole = answer(histogram.whole)
+    value = histogram.ask(lambda one: whole.value if one is histogram.whole else answer(one).value)
+    share = np.divide(value, whole.value, out=np.zeros_like(value), where=whole.value > 0)
+    return AreaAnswers(value, whole.unknown * share)
 
 
 def _answer_polygons(histogram: SpatialHistogram, shapes: Shapes) -> tuple[Floats, Floats]:

@@ -23,6 +23,7 @@ from dqam.engines.disk import Disk
 from dqam.errors import InputError, LedgerWarning, LeftOutWarning
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import Snapped
+from dqam.geometry.slicing import Slicing
 from dqam.geometry.walks import Gap, walk
 from dqam.mechanisms import Mechanism
 from dqam.mechanisms.size import EmptyMapError
@@ -55,6 +56,8 @@ def publish(
     mechanism: str | Mechanism = "flux",
     queries: ArrayLike | Snapped | None = None,
     gap: Gap | str | None = None,
+    by: str | Slicing | None = None,
+    timezone: str | None = None,
     title: str = TITLE,
     unit: str = "trip",
     max_trips: int | None = None,
@@ -84,6 +87,10 @@ def publish(
     queries    rectangles, in the CRS of the grid, that the map is tuned for; random ones by default. They are public:
                never take them from the trips
     gap        trips are cut between two points that are further apart than this, such as "120s" or "500m"
+    by         slices that each trip is in one of, by when it starts or by a column: "hour", "weekday", "weekpart",
+               "month", "COLUMN=a,b,c", or a product such as "hour*weekpart". All are public. A quarter of epsilon is
+               spent on them, however many there are
+    timezone   in which clocks are read, such as "Europe/Lisbon". By default times are taken as they are written
     title      of the map; public
 
     The promise:
@@ -118,7 +125,7 @@ def publish(
     Traceback (most recent call last):
     dqam.errors.BudgetError: ...
     """
-    plan = Plan.of(grid, epsilon, mechanism, queries, unit, max_trips, gap, title, delta)
+    plan = Plan.of(grid, epsilon, mechanism, queries, unit, max_trips, gap, title, delta, by, timezone)
     name = data_set_name(trips) if dataset is None else dataset
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     source, charges = source_of(trips, engine), list[Charge]()
@@ -156,6 +163,8 @@ def carry_out(
     """The planned release, and what was charged for it; `charged` is called as soon as the charge is recorded."""
     source = source_of(trips, engine)
     plan.check(source, sure, expect)
+    if plan.slicing is not None:
+        source = source.sliced(plan.slicing)
     ledger.check(name, plan.epsilon, plan.unit, total, plan.delta)
     began = datetime.now(UTC)  # before any trip is read, so that the release does not reveal how long that takes
     bound, noise = ContributionBound.of(plan.unit, OpenDPNoise().generator()), OpenDPNoise()

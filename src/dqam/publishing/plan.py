@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import version
@@ -18,8 +18,12 @@ from dqam.errors import BudgetError, InputError
 from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid, check_order
 from dqam.geometry.rectangles import Snapped, random_rectangles, snap
+from dqam.geometry.sliced_histogram import SlicedHistogram
+from dqam.geometry.slicing import Slicing
 from dqam.geometry.walks import Gap
 from dqam.mechanisms import MECHANISMS, Mechanism, make
+from dqam.mechanisms.flux_uncertainty import FluxEstimate
+from dqam.mechanisms.slices import SHARE, find_patterns, known_aggregates, measure_slices
 from dqam.privacy.contribution import unknown_person
 from dqam.privacy.curator import Curator
 from dqam.release.provenance import Provenance, check_crs, check_mechanism
@@ -45,6 +49,7 @@ class Plan:
     queries           int64[m, 4], rectangles of cells that the map is tuned for
     queries_in_words  what they are
     name, about, monotone, parameters  of the mechanism, read once, before it sees any answer
+    slicing           the rule that puts each trip into a slice; None if there are no slices
 
     >>> plan = Plan.of(Grid.over((-8.68, 41.11, -8.56, 41.20)), "0.5", unit="person", max_trips=5)
     >>> plan.epsilon, plan.unit, plan.queries_in_words
@@ -64,6 +69,7 @@ class Plan:
     monotone: bool
     parameters: dict[str, Any]
     delta: Fraction = Fraction(0)
+    slicing: Slicing | None = None
 
     @property
     def promise(self) -> Promise:
@@ -82,6 +88,8 @@ class Plan:
         gap: Gap | str | None = None,
         title: str = TITLE,
         delta: Number | None = None,
+        by: str | Slicing | None = None,
+        timezone: str | None = None,
     ) -> Plan:
         """Make a plan from the arguments of `publish`, and check it."""
         made = make(mechanism)
@@ -108,7 +116,12 @@ class Plan:
         silence = Gap.parse(gap) if isinstance(gap, str) else gap
         says = name, about, bool(made.monotone), _parameters(made)
         promise = Promise.of(epsilon, delta)
-        plan = cls(grid, promise.epsilon, made, whose, cells, in_words, silence, title, *says, promise.delta)
+        if by is None and timezone is not None:
+            raise InputError(f"timezone={timezone!r} is for slices; name these as well, such as by='hour'.")
+        slicing = Slicing.parse(by, timezone) if isinstance(by, str) else by
+        if slicing is not None and name != "flux":
+            raise InputError(f"Slices by {slicing} need the mechanism 'flux'; got {name!r}.")
+        plan = cls(grid, promise.epsilon, made, whose, cells, in_words, silence, title, *says, promise.delta, slicing)
         plan.first_scan()  # raises if the mechanism cannot be used
         return plan
 
@@ -117,6 +130,8 @@ class Plan:
         mistake; `expect` is the approximate number of trips. Looks at no row."""
         if self.unit.name == "person" and not source.has_persons:
             raise unknown_person()
+        if self.slicing is not None:
+            source.check_slicing(self.slicing)
         if self.gap is not None and math.isfinite(self.gap.seconds) and not source.has_times:
             raise InputError(
                 "A gap in seconds needs points with times, and these have none; give it in metres, such as gap='500m'."
@@ -150,7 +165,8 @@ class Plan:
             raise InputError(f"known_questions of the mechanism {self.name} is empty; return at least one question.")
         for question in known:
             check_question(question, self.grid)
-        return [aggregate for question in known for aggregate in question.aggregates]
+        sliced = [] if self.slicing is None else known_aggregates(self.queries, len(self.slicing))
+        return [*(aggregate for question in known for aggregate in question.aggregates), *sliced]
 
     def release(
         self,
@@ -163,11 +179,23 @@ class Plan:
         """Run the mechanism with all of the curator's budget, and return the release."""
         if curator.grid != self.grid or curator.unit != self.unit:
             raise InputError("The curator has a different grid or unit from the plan.")
-        made = self.mechanism.synthesize(curator, self.queries, curator.budget)
+        if curator.slices != (None if self.slicing is None else len(self.slicing)):
+            raise InputError("The curator's trips have different slices from the plan.")
+        budget = curator.budget
+        if self.slicing is not None:
+            budget, of_slices = curator.budget.split(map=1 - SHARE, slices=SHARE)
+        made = self.mechanism.synthesize(curator, self.queries, budget)
         histogram, uncertainty = made.histogram, made.uncertainty()  # which may ask more, so before the curator closes
-        curator.close()
         if histogram.grid != self.grid:
             raise InputError("The histogram of the mechanism has a different grid from the plan.")
+        share_noise = None
+        if self.slicing is not None:
+            assert isinstance(made, FluxEstimate)
+            measured = measure_slices(curator, self.queries, of_slices, made.size.trips)
+            patterns, share_noise = find_patterns(measured, self.slicing.names, histogram, self.queries)
+            histogram = SlicedHistogram.of_patterns(histogram, patterns)
+            uncertainty = uncertainty and replace(uncertainty, histogram=histogram)
+        curator.close()
         if not curator.paid:
             raise InputError("The mechanism asked no question, not even those of known_questions.")
         most = (self.promise.rho or Fraction(0)) if curator.concentrated else self.epsilon
@@ -193,8 +221,10 @@ class Plan:
             paid=curator.paid,
             private=curator.private,
             versions={name: version(name) for name in LIBRARIES},
+            slices="" if self.slicing is None else str(self.slicing),
+            timezone=(self.slicing and self.slicing.timezone) or "",
         )
-        return Release(histogram, provenance, uncertainty)
+        return Release(histogram, provenance, uncertainty, share_noise)
 
 
 def default_queries(grid: Grid) -> Integers:

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dqam.errors import InputError
 from dqam.geometry.grid import is_degrees, parse_crs
 from dqam.geometry.histogram import SpatialHistogram, TwoScaleHistogram
+from dqam.geometry.sliced_histogram import SlicedHistogram
 from dqam.release.provenance import Provenance
 from dqam.release.published_map import PublishedMap
 from dqam.runtime.files import write_whole
@@ -23,14 +25,14 @@ from dqam.runtime.files import write_whole
 if TYPE_CHECKING:
     import xarray
 
-SCHEMA = 1
+SCHEMA = 2  # 1 without slices
 SEAL = b"\ndqam release sha256 "
 SEAL_SIZE = len(SEAL) + 64 + 1
 PACKED = ("trips", "vertical", "horizontal", "large_faces", "large_vertical", "large_horizontal")
 
 
-def to_dataset(release: PublishedMap) -> xarray.Dataset:
-    """All of a release as an xarray data set."""
+def to_dataset(release: PublishedMap, by_slice: bool = False) -> xarray.Dataset:
+    """All of a release as an xarray data set; `by_slice`, with the answers for the cells in each slice."""
     import xarray
 
     grid, histogram, uncertainty = release.grid, release.histogram, release.uncertainty
@@ -59,12 +61,13 @@ def to_dataset(release: PublishedMap) -> xarray.Dataset:
             getattr(histogram, name).astype(np.float64),
             {"units": "1", "long_name": across.format(name)},
         )
-    if isinstance(histogram, TwoScaleHistogram):
+    whole = histogram.whole if isinstance(histogram, SlicedHistogram) else histogram
+    if isinstance(whole, TwoScaleHistogram):
         for part, dimensions in {"faces": (y, x), **inner}.items():
             words = "estimated visits of each cell" if part == "faces" else across.format(part)
             values[f"large_{part}"] = (
                 dimensions,
-                getattr(histogram.large, part).astype(np.float64),
+                getattr(whole.large, part).astype(np.float64),
                 {"units": "1", "long_name": f"{words}, for large rectangles"},
             )
     if uncertainty is not None and uncertainty.lattice is not None and uncertainty.displacements is not None:
@@ -75,6 +78,17 @@ def to_dataset(release: PublishedMap) -> xarray.Dataset:
             uncertainty.displacements,
             {"units": "1", "long_name": "how far fresh noise moved the numbers that the map was refined from"},
         )
+    if isinstance(histogram, SlicedHistogram):
+        values |= _sliced(release, histogram)
+        if by_slice:
+            words = f"estimated number of distinct trips through the cell in each slice{label}"
+            numbers = histogram.ask_each(lambda one: one.faces.astype(np.float64).ravel())
+            values["trips_by_slice"] = (
+                ("slice", y, x),
+                numbers.reshape(-1, *grid.shape),
+                {**about, "long_name": words},
+            )
+            values["trips"] = (values["trips"][0], values["trips_by_slice"][1].sum(axis=0), values["trips"][2])
     values["crs"] = (), np.int32(0), {key: value for key, value in parse_crs(grid.crs).to_cf().items() if value != ""}
     title = provenance.title if provenance.private else f"NOT PRIVATE: {provenance.title}"
     attributes = {
@@ -89,8 +103,31 @@ def to_dataset(release: PublishedMap) -> xarray.Dataset:
         "id": provenance.id,
         "dqam": json.dumps(_facts(release), sort_keys=True),
     }
-    coordinates = {name: values.pop(name) for name in (x, y, f"{x}_bnds", f"{y}_bnds", "crs")}
+    coordinates = {
+        name: values.pop(name) for name in (x, y, f"{x}_bnds", f"{y}_bnds", "crs", "slice") if name in values
+    }
     return xarray.Dataset(values, coordinates, attributes)
+
+
+def _sliced(release: PublishedMap, histogram: SlicedHistogram) -> dict[str, Any]:
+    """How the slices share out the map."""
+    patterns, noise = histogram.patterns, release.share_noise
+    rule = {"long_name": f"slice by {release.provenance.slices}", "time_zone": release.provenance.timezone}
+    place = "slice_row", "slice_column"
+    share = "share of each pattern in the {} in each coarse cell"
+    values: dict[str, Any] = {
+        "slice": ("slice", np.array(patterns.names, object), {key: text for key, text in rule.items() if text}),
+        "slice_east": ("slice_column_line", patterns.lattice.east),
+        "slice_north": ("slice_row_line", patterns.lattice.north),
+        "slice_mixture": (("slice", "pattern"), patterns.mixture, {"long_name": "share of each pattern in each slice"}),
+        "slice_endpoints": (("pattern", *place), patterns.endpoints, {"long_name": share.format("starts and ends")}),
+        "slice_crossings": (("pattern", *place), patterns.crossings, {"long_name": share.format("crossings")}),
+    }
+    if noise is not None:
+        words = "how far fresh noise moved the share of each slice in each coarse cell"
+        values["slice_moved"] = ("slice_resample", "slice", "slice_cell"), noise.moved, {"long_name": words}
+        values["slice_weight"] = "slice_cell", noise.weight, {"long_name": "trips in each coarse cell, up to a factor"}
+    return values
 
 
 def _axis(name: str, degrees: bool) -> dict[str, str]:
@@ -109,7 +146,7 @@ def _facts(release: PublishedMap) -> dict[str, Any]:
     facts = {name: getattr(provenance, name) for name in Provenance.__dataclass_fields__}
     return {
         **facts,
-        "schema": SCHEMA,
+        "schema": SCHEMA if provenance.slices else 1,
         "epsilon": str(provenance.epsilon),
         "delta": str(provenance.delta),
         "unit": asdict(provenance.unit),
@@ -131,6 +168,7 @@ def _facts(release: PublishedMap) -> dict[str, Any]:
 
 def _scales(histogram: SpatialHistogram) -> dict[str, float] | None:
     """The largest side of a small rectangle, and what is added to answers for large ones; None with one histogram."""
+    histogram = histogram.whole if isinstance(histogram, SlicedHistogram) else histogram
     if not isinstance(histogram, TwoScaleHistogram):
         return None
     return {"side": histogram.side, "offset": histogram.offset}
@@ -138,9 +176,11 @@ def _scales(histogram: SpatialHistogram) -> dict[str, float] | None:
 
 def save(release: PublishedMap, path: str | os.PathLike[str], overwrite: bool) -> None:
     """Write the file, with its seal."""
+    if isinstance(release.histogram, SlicedHistogram) and not release.histogram.complete:
+        raise InputError("A selection of slices cannot be saved; save the whole release, or export the selection.")
     dataset = to_dataset(release)
     plain: dict[str, Any] = {str(name): {"_FillValue": None} for name in dataset.variables}
-    for name in PACKED:
+    for name in (*PACKED, "slice_moved"):
         if name in dataset and dataset[name].size:
             plain[name] |= {"zlib": True, "complevel": 4, "shuffle": True}
     body = bytes(dataset.to_netcdf(engine="h5netcdf", encoding=plain))

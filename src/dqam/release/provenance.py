@@ -38,6 +38,8 @@ class Provenance:
     versions         of dqam and of the libraries that the numbers come from
     delta            of the guarantee; 0 if it is pure. With a delta, questions are paid in rho, and their rhos add up
                      to at most that of epsilon and delta (`dqam.values.conversion`)
+    slices           the rule that put each trip into a slice; empty if there are no slices
+    timezone         in which its clocks were read; empty if times were taken as they were written
     """
 
     id: str
@@ -58,6 +60,8 @@ class Provenance:
     versions: dict[str, str]
     neighbours: Neighbours = Neighbours.ADD_OR_REMOVE_ONE_UNIT
     delta: Fraction = Fraction(0)
+    slices: str = ""
+    timezone: str = ""
 
     def __post_init__(self) -> None:
         check_mechanism(self.mechanism)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -16,10 +17,15 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
 from dqam.geometry.rectangles import Snapped, as_rectangles, snap
+from dqam.geometry.sliced_histogram import SlicedHistogram
 from dqam.release.answers import Answer, Answers
 from dqam.release.provenance import Provenance
 from dqam.values.guarantee import spell_delta
+from dqam.values.slice_uncertainty import ShareNoise, SliceUncertainty
 from dqam.values.uncertainty import Uncertainty
+
+if TYPE_CHECKING:
+    import pandas
 
 CONFIDENCE = 0.9
 MOST_BLOCKS = 1 << 20  # that a table of cells may have
@@ -32,11 +38,41 @@ class PublishedMap:
     histogram: SpatialHistogram
     provenance: Provenance
     uncertainty: Uncertainty | None = None
+    share_noise: ShareNoise | None = None
 
     @property
     def grid(self) -> Grid:
         """The grid of the map."""
         return self.histogram.grid
+
+    @property
+    def slices(self) -> tuple[str, ...]:
+        """The names of the slices that are counted, in order, such as "00" to "23" for hours; none if the release has
+        no slices."""
+        return self.histogram.names if isinstance(self.histogram, SlicedHistogram) else ()
+
+    def select(self, slices: str | Sequence[str]) -> Self:
+        """The map of some slices together, to be asked like any other.
+
+        Slices have no trip in common, so their answers add up exactly. Single slices have the detail of the whole map,
+        shared out; their answers can shrink slightly when a rectangle grows, unlike those of the whole map.
+        """
+        names = [slices] if isinstance(slices, str) else list(slices)
+        if not isinstance(self.histogram, SlicedHistogram):
+            raise InputError("This release has no slices; publish with by='hour' or another rule to have them.")
+        if not names:
+            raise InputError(f"Name at least one slice of {_listed(self.slices)}.")
+        for name in names:
+            if name not in self.slices:
+                raise InputError(f"There is no slice {name!r:.60}; the slices are {_listed(self.slices)}.")
+            if names.count(name) > 1:
+                raise InputError(f"The slice {name!r} is named more than once; name it once.")
+        if len(names) == len(self.slices):
+            return self
+        histogram, uncertainty = self.histogram.select(names), None
+        if self.uncertainty is not None and self.share_noise is not None:
+            uncertainty = SliceUncertainty.of(self.uncertainty, self.share_noise, histogram)
+        return replace(self, histogram=histogram, uncertainty=uncertainty)
 
     @property
     def trips(self) -> Answer:
@@ -53,6 +89,7 @@ class PublishedMap:
         *,
         crs: str | None = None,
         confidence: float = CONFIDENCE,
+        slices: str | Sequence[str] | None = None,
     ) -> Answer:
         """The distinct trips through one area.
 
@@ -60,18 +97,30 @@ class PublishedMap:
         multipolygon of shapely. It is in the CRS of the map unless `crs` says otherwise.
 
         What lies outside the map is cut off, and a border that crosses itself is repaired. The sides of a rectangle
-        that lie between grid lines move outward to the next one. The answer says so (`grown`, `cut`, `repaired`).
+        that lie between grid lines move outward to the next one. The answer says so (`grown`, `cut`, `repaired`). With
+        `slices`, only the trips of these slices are counted.
         """
+        if slices is not None:
+            return self.select(slices).count(area, south, east, north, crs=crs, confidence=confidence)
         rest = [side for side in (south, east, north) if side is not None]
         if is_geometry(area) and not rest:
             return self.counts([area], crs=crs, confidence=confidence)[0]
         return self.counts(as_rectangles([(area, *rest) if rest else area]), crs=crs, confidence=confidence)[0]
 
-    def counts(self, areas: Any, *, crs: str | None = None, confidence: float = CONFIDENCE) -> Any:
+    def counts(
+        self,
+        areas: Any,
+        *,
+        crs: str | None = None,
+        confidence: float = CONFIDENCE,
+        slices: str | Sequence[str] | None = None,
+    ) -> Any:
         """The same for many areas at once: rows of west, south, east, north; a list of polygons; or a GeoSeries.
 
         For a GeoDataFrame, returns a copy of it with the columns trips, low and high.
         """
+        if slices is not None:
+            return self.select(slices).counts(areas, crs=crs, confidence=confidence)
         _check_confidence(confidence)
         if hasattr(areas, "geometry") and hasattr(areas, "columns"):
             answers = self.counts(areas.geometry, crs=crs, confidence=confidence)
@@ -89,12 +138,39 @@ class PublishedMap:
         deviations = None if self.uncertainty is None else self.uncertainty.deviations(areas.cells)
         return self._answers(self.histogram.answers(areas.cells), deviations, areas, confidence)
 
-    def crossings(self, lines: Any, *, crs: str | None = None, confidence: float = CONFIDENCE) -> Any:
+    def profile(self, area: Any, *, crs: str | None = None, confidence: float = CONFIDENCE) -> pandas.DataFrame:
+        """How the trips through an area, or the crossings of a line, are divided among the slices.
+
+        One row for each slice, in order, with the columns trips (or crossings), low and high. Trips add up exactly to
+        the answer for all slices.
+        """
+        import pandas
+
+        if not self.slices:
+            self.select("")  # raises, and says how to have slices
+        line = is_geometry(area) and area.geom_type in ("LineString", "MultiLineString", "LinearRing")
+        rows = []
+        for name in self.slices:
+            one = self.select(name)
+            rows.append(tuple((one.crossings if line else one.count)(area, crs=crs, confidence=confidence)))
+        columns = ["crossings" if line else "trips", "low", "high"]
+        return pandas.DataFrame(rows, pandas.Index(self.slices, name="slice"), columns)
+
+    def crossings(
+        self,
+        lines: Any,
+        *,
+        crs: str | None = None,
+        confidence: float = CONFIDENCE,
+        slices: str | Sequence[str] | None = None,
+    ) -> Any:
         """How often trips cross a line, such as a bridge or a cordon: crossings, not distinct trips.
 
         A LineString or MultiLineString gives one `Answer`; a list or GeoSeries of them gives `Answers`; a GeoDataFrame
         gives a copy of it with the columns crossings, low and high.
         """
+        if slices is not None:
+            return self.select(slices).crossings(lines, crs=crs, confidence=confidence)
         from dqam.geometry.area_answers import answer_lines
 
         _check_confidence(confidence)
@@ -160,6 +236,11 @@ class PublishedMap:
             f"Delta = {spell_delta(delta)} is large for about {trips:,.0f} trips: it should be at most 1 divided "
             "by 100 times their number."
         )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names for an error, shortened if there are many."""
+    return ", ".join(names if len(names) <= 8 else (*names[:3], "...", names[-1]))
 
 
 def _check_confidence(confidence: float) -> None:

@@ -24,14 +24,17 @@ from dqam.geometry.arrays import Numbers
 from dqam.geometry.grid import MAX_SIDE, Grid
 from dqam.geometry.histogram import SpatialHistogram, TwoScaleHistogram
 from dqam.geometry.lattice import Lattice
+from dqam.geometry.sliced_histogram import Patterns, SlicedHistogram
+from dqam.geometry.slicing import Slicing
 from dqam.release.file import PACKED, SCHEMA, SEAL, SEAL_SIZE
 from dqam.release.provenance import Provenance, check_crs
 from dqam.release.release import Release
 from dqam.values.guarantee import Neighbours, PaidQuestion, Unit
+from dqam.values.slice_uncertainty import ShareNoise
 from dqam.values.uncertainty import Uncertainty
 
 KEYS = frozenset({"schema", "grid", "uncertainty", "scales", *Provenance.__dataclass_fields__})
-TEXTS = ("id", "title", "created", "mechanism", "mechanism_about", "queries", "gap", "salt")
+TEXTS = ("id", "title", "created", "mechanism", "mechanism_about", "queries", "gap", "salt", "slices", "timezone")
 FLAGS = ("private", "row_is_trip", "monotone")
 FRACTION = re.compile(r"\d{1,101}(/\d{1,101})?", re.ASCII)
 DELTA = re.compile(r"(10\^-\d{1,4})?", re.ASCII)
@@ -39,6 +42,7 @@ LARGEST_FILE = 2**32  # bytes
 LARGEST = 1e15  # number of trips that is accepted
 MOST_ENTRIES = 10_000
 MOST_RESAMPLES = 64
+MOST_PATTERNS = 64
 
 
 def open_release(path: str | os.PathLike[str]) -> Release:
@@ -89,7 +93,8 @@ def _facts(file: h5py.File) -> dict[str, Any]:
         raise InputError(
             f"it has version {schema} of the format, and this dqam knows versions up to {SCHEMA}; install a newer dqam."
         )
-    facts.setdefault("delta", "0")  # files from before there was one
+    for key, none in (("delta", "0"), ("slices", ""), ("timezone", "")):
+        facts.setdefault(key, none)  # files from before there were these
     if facts.keys() != KEYS:
         odd = ", ".join(repr(key)[:40] for key in sorted(facts.keys() ^ KEYS)[:5])
         raise InputError(f"these entries are missing or unexpected: {odd}.")
@@ -137,7 +142,48 @@ def _restored(facts: dict[str, Any], file: h5py.File) -> Release:
         paid=tuple(map(_entry, facts["paid"])),
         neighbours=Neighbours[facts["neighbours"]],
     )
-    return Release(histogram, provenance, _uncertainty(facts["uncertainty"], histogram, file))
+    shares = None
+    if provenance.slices:
+        histogram, shares = _slices(Slicing.parse(provenance.slices), histogram, file)
+    return Release(histogram, provenance, _uncertainty(facts["uncertainty"], histogram, file), shares)
+
+
+def _slices(slicing: Slicing, whole: SpatialHistogram, file: h5py.File) -> tuple[SlicedHistogram, ShareNoise | None]:
+    """The histogram with its slices, and the uncertainty of their shares."""
+    lattice = _lattice(file, "slice_east", "slice_north", whole.grid)
+    count, patterns = file["slice_mixture"].shape
+    if count != len(slicing) or not 0 < patterns <= MOST_PATTERNS:
+        raise InputError(f"{count} slices of {patterns} patterns do not fit slices by {slicing}.")
+    mixture = _numbers(file, "slice_mixture", (count, patterns))
+    fields = [_numbers(file, f"slice_{name}", (patterns, *lattice.shape)) for name in ("endpoints", "crossings")]
+    for shares in (mixture, *fields):
+        if shares.min() < 0 or not np.allclose(shares.sum(axis=0), 1, atol=1e-6):
+            raise InputError("the shares of its slices are negative or do not add up to 1.")
+    histogram = SlicedHistogram.of_patterns(whole, Patterns(slicing.names, lattice, mixture, *fields))
+    if "slice_moved" not in file:
+        return histogram, None
+    times = file["slice_moved"].shape[0]
+    if not 0 < times <= MOST_RESAMPLES:
+        raise InputError(f"the shares of its slices are resampled {times} times.")
+    moved = _numbers(file, "slice_moved", (times, count, lattice.cells))
+    weight = _numbers(file, "slice_weight", (lattice.cells,))
+    if weight.min() <= 0:
+        raise InputError("the weights of its coarse cells are not positive.")
+    return histogram, ShareNoise(lattice, moved, weight)
+
+
+def _lattice(file: h5py.File, east: str, north: str, grid: Grid) -> Lattice:
+    """The lattice with the lines of these names, which must fit the grid."""
+    lines = []
+    for name, cells in ((east, grid.columns), (north, grid.rows)):
+        count = file[name].shape[0]
+        if count > cells + 1:
+            raise InputError(f"its lattice has {count} lines on {cells} cells.")
+        lines.append(_numbers(file, name, (count,), "i8"))
+    lattice = Lattice(*lines)
+    if not lattice.fits(grid):
+        raise InputError(f"a lattice of {lattice.shape} cells does not fit.")
+    return lattice
 
 
 def _histogram(scales: dict[str, float] | None, grid: Grid, file: h5py.File) -> SpatialHistogram:
@@ -185,14 +231,8 @@ def _uncertainty(numbers: dict[str, float] | None, histogram: SpatialHistogram, 
         raise InputError(f"its errors, {model}, {noise} and {finest}, are out of range.")
     if "displacements" not in file:
         return Uncertainty(histogram, model, noise, finest=finest)
-    lines = []
-    for name, cells in (("lattice_east", histogram.grid.columns), ("lattice_north", histogram.grid.rows)):
-        count = file[name].shape[0]
-        if count > cells + 1:
-            raise InputError(f"its lattice has {count} lines on {cells} cells.")
-        lines.append(_numbers(file, name, (count,), "i8"))
-    lattice, times = Lattice(*lines), file["displacements"].shape[0]
-    if not lattice.fits(histogram.grid) or not 0 < times <= MOST_RESAMPLES:
+    lattice, times = _lattice(file, "lattice_east", "lattice_north", histogram.grid), file["displacements"].shape[0]
+    if not 0 < times <= MOST_RESAMPLES:
         raise InputError(f"a lattice of {lattice.shape} cells, resampled {times} times, does not fit.")
     moved = _numbers(file, "displacements", (times, lattice.numbers))
     return Uncertainty(histogram, model, noise, lattice, moved, finest)

@@ -21,6 +21,8 @@ class Release(PublishedMap):
     count(polygon)                   one area of any shape
     counts(areas)                    many at once; `.to_frame()` makes a table of the answers
     crossings(lines)                 how often trips cross lines, such as bridges
+    slices, select(slices)           the slices that trips are in, such as hours, and the map of some of them
+    profile(area)                    one area in every slice
     trips                            all distinct trips on the map
     cells()                          every cell, or blocks of cells
     report(), to_geodataframe(), to_h3(resolution), to_xarray(), save(path)
@@ -47,7 +49,7 @@ class Release(PublishedMap):
         """Faces, edges and everything else that is saved, by CF conventions."""
         from dqam.release.file import to_dataset
 
-        return to_dataset(self)
+        return to_dataset(self, by_slice=True)
 
     def to_geodataframe(self, blocks: int | None = None) -> geopandas.GeoDataFrame:
         """A row for each cell, or block of cells (see `cells`): geometry, trips, low and high; 90 % intervals.
