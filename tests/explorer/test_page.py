@@ -518,6 +518,7 @@ def test_draw_a_line(visit: Opener, pair: Served) -> None:
     assert len(drawn(page, "line")) == 3
     check_shape(page, pair, "L1")
     expect(page.locator("#answers li")).to_contain_text("crossings")
+    expect(page.locator("#answers-title")).to_have_text("Answers")
 
 
 def test_draw_a_polygon_with_the_keyboard(visit: Opener, pair: Served) -> None:
@@ -644,8 +645,8 @@ def test_zones_that_were_changed_or_have_no_answer_are_told(visit: Opener, pair:
     assert texts["c"].split("\t") == ["c", "outside the map"]
     assert "(clipped to the map)" in texts["d"]
     for sentence in (
-        "1 zone crossed itself and was repaired.",
-        "1 zone was clipped to the map.",
+        "1 zone crossed itself and was repaired (marked *).",
+        "1 zone was clipped to the map (marked *).",
         "1 zone lies outside the map and has no answer.",
     ):
         expect(page.locator("#zones-note")).to_contain_text(sentence)

@@ -673,6 +673,7 @@ function showAnswers() {
   const all = [...state.rectangles, ...state.shapes];
   const longest = Math.max(1, ...all.flatMap((one) => [...one.answers.values()]).map((answer) => answer.high ?? answer.value));
   $("answers").replaceChildren(...all.map((one) => card(one, longest)));
+  $("answers-title").textContent = all.some((one) => one.kind === "line") ? "Answers" : "Distinct trips";
   $("empty").hidden = all.length > 0;
   $("copy").hidden = $("clear").hidden = $("hint").hidden = all.length === 0;
   if (focused) $("answers").querySelector(`li[data-name="${focused}"] .${role}`)?.focus();
@@ -1103,6 +1104,7 @@ async function start() {
   zones = makeZones({
     map, get, make, whole, interval, complain, say, theme, counted, paint, drawScale, fitTo,
     opacity: () => state.opacity / 100, shown: () => state.releases[state.show],
+    whose: () => (state.against === null ? "" : `: ${state.releases[state.show].name}`),
   });
   listen();
   readAddress();

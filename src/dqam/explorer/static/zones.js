@@ -19,7 +19,7 @@ function nameOf({ id, properties }, i) {
   return String(properties?.name || words || (id ?? i + 1));
 }
 
-export function makeZones({ map, get, make, whole, interval, complain, say, theme, opacity, counted, paint, drawScale, fitTo, shown }) {
+export function makeZones({ map, get, make, whole, interval, complain, say, theme, opacity, counted, paint, drawScale, fitTo, shown, whose }) {
   let [file, answer, rows, drawn, under, column, down, asked] = [null, null, [], null, null, "number", true, 0];
   const words = () => WORDS[file.path];
 
@@ -28,7 +28,9 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
     complain(null);
     try {
       const read = await readFile(chosen);
-      if (mine === asked && (await ask(read))) showAll();
+      if (mine !== asked || !(await ask(read))) return;
+      showAll();
+      $("zones").scrollIntoView({ block: "nearest" });
     } catch (error) {
       complain(error.message); // and keep what is shown
     }
@@ -56,10 +58,11 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
   }
 
   /** Sentences that say how many were repaired, clipped and left out. */
-  function changes() {
+  function changes(mark = "") {
     return Object.entries(CHANGES).flatMap(([name, [, ofOne, ofSeveral]]) => {
       const some = rows.filter((row) => row.changed.includes(name)).length;
-      return some ? [some === 1 ? `1 ${words().one} ${ofOne}.` : `${whole(some)} ${words().many} ${ofSeveral}.`] : [];
+      const noted = name === "outside" ? "" : mark;
+      return some ? [some === 1 ? `1 ${words().one} ${ofOne}${noted}.` : `${whole(some)} ${words().many} ${ofSeveral}${noted}.`] : [];
     });
   }
 
@@ -95,7 +98,7 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
     $("zones-title").textContent = file.path === "areas" ? "Zones" : "Lines";
     $("zones-close").textContent = `Remove ${many}`;
     const notDrawn = `The file is in ${file.crs}, so its ${rows.length === 1 ? `${one} is` : `${many} are`} not drawn on the map. To see ${rows.length === 1 ? "it" : "them"} there, save the file in longitude and latitude (EPSG:4326).`;
-    $("zones-note").textContent = [...(file.crs ? [notDrawn] : []), ...changes(), answer.note].join(" ");
+    $("zones-note").textContent = [...(file.crs ? [notDrawn] : []), ...changes(" (marked *)"), answer.note].join(" ");
     list();
   }
 
@@ -113,7 +116,7 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
     }
     fade();
     drawn.bringToBack(); // rectangles and drawn shapes stay on top
-    drawScale(scale, words().title);
+    drawScale(scale, words().title + whose());
   }
 
   function fade() {
