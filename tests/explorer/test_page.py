@@ -729,7 +729,7 @@ def test_zones_in_another_crs_that_the_file_names(visit: Opener, pair: Served) -
 
 
 GOOD = collection(BOX)
-BAD = {
+BAD: dict[str, str | re.Pattern[str]] = {
     "no JSON": "This file is not GeoJSON. Open a GeoJSON file of only polygons or only lines.",
     "": "This file is empty.",
     GOOD[:120]: "This file ends too early, so a part of it is missing. Save it again.",
