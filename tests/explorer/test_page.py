@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 import re
 import shutil
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pyproj
 import pytest
 import shapely
 from playwright.sync_api import Browser, Locator, Page, Response, expect, sync_playwright
@@ -227,7 +229,6 @@ def test_type_a_rectangle(visit: Opener, pair: Served) -> None:
     [
         (("-29.98", "44.98", "-30.02", "45.02"), "upside down; give west <= east and south <= north."),
         (("1", "1", "2", "2"), "does not meet the map"),
-        (("nan", "44.98", "-30.02", "45.02"), "give four numbers."),
     ],
 )
 def test_a_bad_rectangle_is_explained(visit: Opener, pair: Served, sides: tuple[str, ...], words: str) -> None:
@@ -241,6 +242,15 @@ def test_a_bad_rectangle_is_explained(visit: Opener, pair: Served, sides: tuple[
     assert words in answer.json()["error"]
     expect(page.locator("#problem")).to_have_text(answer.json()["error"])
     expect(page.locator("#answers li")).to_have_count(0)
+
+
+def test_sides_that_are_no_numbers_are_explained(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/")
+    page.fill("#west", "abc")
+    page.click("#add")
+    expect(page.locator("#problem")).to_have_text(
+        "Enter a number of degrees for each side: west, south, east and north."
+    )
 
 
 def test_a_rectangle_drawn_off_the_map_is_explained(visit: Opener, pair: Served) -> None:
@@ -379,9 +389,9 @@ def test_copy_as_csv(visit: Opener, pair: Served) -> None:
     sides = [float(side) for side in MIDDLE.split(",")]
     for row, (name, release) in zip(rows, pair.releases, strict=True):
         wanted = release.count(*sides, crs="EPSG:4326")
-        assert (row["rectangle"], row["release"]) == ("A", name)
+        assert (row["name"], row["release"]) == ("A", name)
         assert [float(row[side]) for side in SIDES] == sides
-        assert (float(row["trips"]), float(row["low"]), float(row["high"])) == (wanted.value, wanted.low, wanted.high)
+        assert (float(row["value"]), float(row["low"]), float(row["high"])) == (wanted.value, wanted.low, wanted.high)
 
 
 def test_dark_and_light(visit: Opener, pair: Served) -> None:
@@ -401,6 +411,12 @@ def test_a_server_that_went_away_is_told(visit: Opener, pair: Served) -> None:
     expect(page.locator("li .problem")).to_have_text("The server responded with status 400.")
 
 
+DROP = (
+    "(surface, text) => { const data = new DataTransfer(); data.items.add(new File([text], 'zones.geojson'));"
+    " surface.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true })); }"
+)
+
+
 def test_zones_of_a_file(visit: Opener, pair: Served) -> None:
     release = pair.releases[0][1]
     west, south, east, north = release.grid.bounds
@@ -412,11 +428,7 @@ def test_zones_of_a_file(visit: Opener, pair: Served) -> None:
     ]
     told = json.dumps({"type": "FeatureCollection", "features": features})
     page = visit(f"{pair.address}/")
-    drop = (
-        "(surface, text) => { const data = new DataTransfer(); data.items.add(new File([text], 'zones.geojson'));"
-        " surface.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true })); }"
-    )
-    page.locator("#map").evaluate(drop, told)
+    page.locator("#map").evaluate(DROP, told)
     rows = page.locator("#zones-rows tr")
     expect(rows).to_have_count(200)
     expect(page.locator("path.zone")).to_have_count(200)
@@ -433,9 +445,9 @@ def test_zones_of_a_file(visit: Opener, pair: Served) -> None:
     lines = list(csv.DictReader(io.StringIO(saved.value.path().read_text())))
     assert [float(line["low"]) for line in lines] == wanted.low.tolist()
     assert [line["name"] for line in lines] == [f"Zone {i}" for i in range(200)]
-    page.locator("#map").evaluate(drop, "no JSON")
-    expect(page.locator("#problem")).to_contain_text("This file is not GeoJSON")
+    page.click("text=Remove zones")
     expect(page.locator("#zones")).to_be_hidden()
+    expect(page.locator("#zones-title")).to_have_text("Zones and lines")
     expect(page.locator("#legend-title")).to_have_text("Distinct trips per cell")
 
 
@@ -506,6 +518,7 @@ def test_draw_a_line(visit: Opener, pair: Served) -> None:
     assert len(drawn(page, "line")) == 3
     check_shape(page, pair, "L1")
     expect(page.locator("#answers li")).to_contain_text("crossings")
+    expect(page.locator("#answers-title")).to_have_text("Answers")
 
 
 def test_draw_a_polygon_with_the_keyboard(visit: Opener, pair: Served) -> None:
@@ -556,7 +569,7 @@ def test_a_polygon_that_crosses_itself_is_repaired_and_told(visit: Opener, pair:
 
 def test_a_polygon_off_the_map_is_explained(visit: Opener, pair: Served) -> None:
     page = visit(f"{pair.address}/#polygon=10,10,11,10,11,11")
-    expect(page.locator("#answers li .problem")).to_contain_text("does not meet the map")
+    expect(page.locator("#answers li .problem")).to_have_text("This polygon lies outside the map.")
 
 
 def test_compare_polygons(visit: Opener, pair: Served) -> None:
@@ -575,7 +588,8 @@ def test_copy_polygons_as_csv(visit: Opener, pair: Served) -> None:
     page.click("#copy")
     rows = list(csv.DictReader(io.StringIO(page.evaluate("navigator.clipboard.readText()"))))
     assert [shapely.from_wkt(row["wkt"]).geom_type for row in rows] == ["Polygon", "LineString"]
-    assert float(rows[0]["trips"]) == pair.releases[0][1].count(shapely.from_wkt(rows[0]["wkt"]), crs="EPSG:4326").value
+    assert [row["counted"] for row in rows] == ["distinct trips among all trips", "crossings of all trips"]
+    assert float(rows[0]["value"]) == pair.releases[0][1].count(shapely.from_wkt(rows[0]["wkt"]), crs="EPSG:4326").value
 
 
 def test_lines_of_a_file(visit: Opener, pair: Served) -> None:
@@ -589,18 +603,173 @@ def test_lines_of_a_file(visit: Opener, pair: Served) -> None:
     with page.expect_download() as saved:
         page.click("#zones-geojson")
     told = json.loads(saved.value.path().read_text())["features"][0]
+    assert saved.value.suggested_filename == "lines.geojson"
     assert told["properties"]["name"] == "Bridge"
     assert told["properties"]["crossings"] == float(wanted.value[0])
     assert shapely.geometry.shape(told["geometry"]).equals(line)
 
 
-def test_a_file_of_zones_and_lines_is_refused(visit: Opener, pair: Served) -> None:
-    shapes = [shapely.LineString([(-30.01, 45), (-29.99, 45.002)]), shapely.box(-30.01, 44.99, -29.99, 45.01)]
-    features = [{"type": "Feature", "properties": {}, "geometry": shapely.geometry.mapping(one)} for one in shapes]
+BOX, BOW = (
+    shapely.box(-30.01, 44.99, -29.99, 45.01),
+    shapely.Polygon([(-30.02, 45), (-30.01, 45.01), (-30.02, 45.01), (-30.01, 45)]),
+)
+FAR, HALF = shapely.box(19.99, 44.99, 20.01, 45.01), shapely.box(-30.5, 44.99, -30.01, 45.2)
+BRIDGE = shapely.LineString([(-30.01, 45), (-29.99, 45.002)])
+
+
+def collection(*shapes: shapely.Geometry | None, **members: object) -> str:
+    """A GeoJSON file of features called a, b, ..."""
+    features = [
+        {"type": "Feature", "properties": {"name": name}, "geometry": shape and shapely.geometry.mapping(shape)}
+        for name, shape in zip("abcdef", shapes, strict=False)
+    ]
+    return json.dumps({"type": "FeatureCollection", "features": features, **members})
+
+
+def in_metres(shape: shapely.Geometry) -> shapely.Geometry:
+    """A shape in degrees, in EPSG:32625."""
+    move = pyproj.Transformer.from_crs("EPSG:4326", "EPSG:32625", always_xy=True).transform
+    return shapely.transform(shape, lambda xy: np.stack(move(xy[:, 0], xy[:, 1]), axis=1))
+
+
+def test_zones_that_were_changed_or_have_no_answer_are_told(visit: Opener, pair: Served) -> None:
     page = visit(f"{pair.address}/")
-    upload(page, json.dumps({"type": "FeatureCollection", "features": features}))
-    expect(page.locator("#problem")).to_be_visible()
-    expect(page.locator("#zones")).to_be_hidden()
+    upload(page, collection(BOX, BOW, FAR, HALF))
+    rows = page.locator("#zones-rows tr")
+    expect(rows).to_have_count(4)
+    texts = {text.split()[0]: text for text in rows.all_inner_texts()}
+    assert "NaN" not in page.locator("#zones").inner_text()
+    assert "*" not in texts["a"]
+    assert "(crosses" not in texts["a"]
+    assert "(crossed itself; repaired)" in texts["b"]
+    assert texts["c"].split("\t") == ["c", "outside the map"]
+    assert "(clipped to the map)" in texts["d"]
+    for sentence in (
+        "1 zone crossed itself and was repaired (marked *).",
+        "1 zone was clipped to the map (marked *).",
+        "1 zone lies outside the map and has no answer.",
+    ):
+        expect(page.locator("#zones-note")).to_contain_text(sentence)
+    settle(page)
+    _, longitude, zoom = map(float, page.evaluate("location.hash.match(/view=([^&]*)/)[1]").split(","))
+    assert -30.1 < longitude < -29.9
+    assert zoom > 10
+    with page.expect_download() as saved:
+        page.click("#zones-csv")
+    lines = list(csv.DictReader(io.StringIO(saved.value.path().read_text())))
+    flags = {line["name"]: [line[flag] for flag in ("repaired", "cut", "outside")] for line in lines}
+    assert flags["a"] == ["false", "false", "false"]
+    assert flags["b"] == ["true", "false", "false"]
+    assert flags["c"][2] == "true"
+    assert flags["d"] == ["false", "true", "false"]
+    assert {line["confidence"] for line in lines} == {"0.9"}
+    assert lines[2]["trips"] == ""
+
+
+def test_the_csv_of_zones_says_that_a_release_is_not_private(visit: Opener, mixed: Served) -> None:
+    page = visit(f"{mixed.address}/")
+    upload(page, collection(BOX))
+    with page.expect_download() as saved:
+        page.click("#zones-csv")
+    (line,) = csv.DictReader(io.StringIO(saved.value.path().read_text()))
+    assert line["counted"] == "NOT PRIVATE: distinct trips among all trips"
+
+
+def test_here_is_the_zone_under_the_pointer(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/")
+    page.mouse.move(*places(page, [(0.5, 0.3)])[0])
+    expect(page.locator("#here")).to_contain_text("here")
+    upload(page, collection(shapely.box(-30.005, 44.995, -29.995, 45.005)))
+    expect(page.locator("path.zone")).to_have_count(1)
+    expect(page.locator("#here")).to_have_text("")
+    box = page.locator("path.zone").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    shown = page.locator("#zones-rows td").first.inner_text()
+    expect(page.locator("#here")).to_have_text(f"here {shown}")
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] - 5)
+    expect(page.locator("#here")).to_have_text("")
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_the_legend_is_legible_and_hides_no_zone(visit: Opener, pair: Served, width: int) -> None:
+    page = visit(f"{pair.address}/", viewport={"width": width, "height": 844})
+    upload(page, collection(shapely.box(*pair.releases[0][1].grid.bounds)))
+    expect(page.locator("path.zone")).to_have_count(1)
+    zone, legend = (page.locator(name).bounding_box() for name in ("path.zone", "#legend"))
+    assert zone is not None
+    assert legend is not None
+    assert zone["x"] + zone["width"] <= legend["x"] or zone["y"] + zone["height"] <= legend["y"]
+    sides = "all => all.map(one => one.getBoundingClientRect()).map(box => [box.left, box.right])"
+    ticks = sorted(page.locator("#ticks span:visible").evaluate_all(sides))
+    assert len(ticks) >= 2
+    assert all(right < left for (_, right), (left, _) in itertools.pairwise(ticks))
+
+
+def test_the_answer_is_in_view_after_drawing_on_a_phone(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page.tap("#draw-line")
+    line = places(page, [(0.3, 0.3), (0.7, 0.5)])
+    for x, y in [*line, line[-1]]:
+        page.touchscreen.tap(x, y)
+    expect(page.locator('li[data-name="L1"]')).to_be_in_viewport(ratio=1)
+
+
+def test_zones_in_another_crs_that_the_file_names(visit: Opener, pair: Served) -> None:
+    crs = {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::32625"}}
+    page = visit(f"{pair.address}/")
+    upload(page, collection(in_metres(BOW), crs=crs))
+    expect(page.locator("#zones-note")).to_contain_text("The file is in EPSG:32625, so its zone is not drawn")
+    expect(page.locator("path.zone")).to_have_count(0)
+    wanted = pair.releases[0][1].counts([in_metres(BOW)], crs="EPSG:32625").value
+    expect(page.locator("#zones-rows tr")).to_have_attribute("data-value", spell(float(wanted[0])))
+    with page.expect_download() as saved:
+        page.click("#zones-geojson")
+    assert json.loads(saved.value.path().read_text())["crs"] == crs
+
+
+GOOD = collection(BOX)
+BAD: dict[str, str | re.Pattern[str]] = {
+    "no JSON": "This file is not GeoJSON. Open a GeoJSON file of only polygons or only lines.",
+    "": "This file is empty.",
+    GOOD[:120]: "This file ends too early, so a part of it is missing. Save it again.",
+    GOOD.replace("45.01", "NaN", 1): re.compile(r"^This file is not valid JSON (at|near) .*\.$"),
+    collection(): "This file has no features. Open a GeoJSON file of only polygons or only lines.",
+    collection(shapely.Point(-30, 45)): "Feature 1 is a Point, not a polygon or a line. "
+    "Open a GeoJSON file of only polygons or only lines.",
+    collection(BOX, shapely.GeometryCollection([BOX])): re.compile("Feature 2 is a GeometryCollection, not a polygon"),
+    collection(BOX, BRIDGE): "This file mixes polygons and lines. Open the polygons and the lines as two files.",
+    collection(BOX, None): "Feature 2 has no geometry. Remove it from the file.",
+    collection(None, BOX, None): "2 features have no geometry, the first of them feature 1. Remove them from the file.",
+    collection(in_metres(BOX)): re.compile(r"feature 1, such as 73\S+ and 4,98\S+, are not degrees. Save the file in"),
+    collection(BOX, crs={"properties": {"name": "EPSG:999999"}}): "The file is in the coordinate system EPSG:999999, "
+    "which cannot be read here. Save the file in longitude and latitude (EPSG:4326).",
+    collection(BOX, crs={"properties": {"name": "Moon"}}): re.compile("coordinate system Moon, which cannot be read"),
+    collection(FAR): "All zones lie outside the map.",
+    collection(shapely.Polygon([(-30, 45), (-30.01, 45), (-30, 45)])): re.compile("^Feature 1 has no area; "),
+    GOOD.replace("-29.99", '"-29.99"'): "Feature 1 has a coordinate that is not a number.",
+    GOOD.replace("-29.99, 44.99", "-29.98, 44.99", 1): "Feature 1 has a ring that is not closed: "
+    "its last point is not its first.",
+    collection(BOX, note="x" * (8 << 20)): "This file is too large: 9 MiB, and at most 8 MiB can be answered. "
+    "Simplify its shapes, or split it into several files.",
+}
+
+
+def test_bad_files_are_explained_and_what_is_shown_stays(visit: Opener, pair: Served) -> None:
+    page = visit(f"{pair.address}/")
+    upload(page, collection(BRIDGE))
+    expect(page.locator("#zones-rows tr")).to_have_count(1)
+    for text, words in BAD.items():
+        page.evaluate("document.querySelector('#problem').textContent = ''")
+        upload(page, text)
+        expect(page.locator("#problem")).to_have_text(words)
+        expect(page.locator("path.zone")).to_have_count(1)
+    expect(page.locator("#problem")).to_be_in_viewport()
+    expect(page.locator("#zones-title")).to_have_text("Lines")
+    expect(page.locator("#zones-close")).to_have_text("Remove lines")
+    upload(page, GOOD)
+    expect(page.locator("#zones-title")).to_have_text("Zones")
+    expect(page.locator("#problem")).to_be_hidden()
 
 
 def upload(page: Page, text: str) -> None:

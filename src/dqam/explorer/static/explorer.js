@@ -1,6 +1,7 @@
 // The page: a map of releases, rectangles, polygons and lines on it, and the answers of the releases to them.
 
 import { RECTANGLES, differenceScale, tripsScale } from "./colours.js";
+import { answerTo } from "./geojson.js";
 import { graticule } from "./graticule.js";
 import { makeSketch, outlineOf } from "./sketch.js";
 import { makeZones } from "./zones.js";
@@ -86,6 +87,7 @@ function theme() {
 function complain(sentence) {
   $("problem").textContent = sentence ?? "";
   $("problem").hidden = !sentence;
+  if (sentence) $("problem").scrollIntoView({ block: "nearest" });
 }
 
 let saying;
@@ -117,8 +119,8 @@ async function count(n, sides) {
 async function question(n, { kind, sides, corners }) {
   if (!kind) return count(n, sides);
   const geometry = kind === "polygon" ? { type: "Polygon", coordinates: [[...corners, corners[0]]] } : { type: "LineString", coordinates: corners };
-  const body = { method: "POST", headers: { "Content-Type": "application/geo+json" }, body: JSON.stringify(geometry) };
-  const told = await (await get(`api/releases/${n}/${kind === "polygon" ? "areas" : "lines"}`, body)).json();
+  const path = kind === "polygon" ? "areas" : "lines";
+  const told = await answerTo(get, n, { path, body: JSON.stringify(geometry) }, `This ${kind}`);
   const found = told.features[0].properties;
   return { ...found, value: found.trips ?? found.crossings, confidence: told.confidence };
 }
@@ -212,6 +214,7 @@ async function finishShape(kind, corners) {
   if (shape.answers.size) {
     refresh();
     announce(shape);
+    seek(shape);
   } else {
     removeShape(shape);
     complain(shape.problem);
@@ -225,7 +228,7 @@ function removeShape(shape) {
   say(`${titleOf(shape)} removed.`);
 }
 
-/** Bring the card of a shape into view. */
+/** Bring the card of a rectangle, polygon or line into view. */
 function seek(shape) {
   $("answers").querySelector(`li[data-name="${shape.name}"]`)?.scrollIntoView({ block: "nearest" });
 }
@@ -299,7 +302,10 @@ function addAtCentre() {
   const rectangle = add([sides[0][0], sides[1][0], sides[0][1], sides[1][1]]);
   if (!rectangle) return;
   select(rectangle);
-  ask(rectangle).then(() => announce(rectangle));
+  ask(rectangle).then(() => {
+    announce(rectangle);
+    seek(rectangle);
+  });
 }
 
 /* On the map */
@@ -377,6 +383,7 @@ function showLegend(scale, facts, mode) {
 
 function drawScale(scale, title) {
   $("legend-title").textContent = title;
+  $("here").textContent = "";
   const [canvas, context] = [$("ramp"), $("ramp").getContext("2d")];
   context.clearRect(0, 0, canvas.width, 1);
   for (let x = 0; x < canvas.width; x++) {
@@ -391,6 +398,20 @@ function drawScale(scale, title) {
     if (place > 0.94) tick.className = "last";
     return tick;
   }));
+  spaceTicks();
+}
+
+/** Hide ticks whose labels would touch that of a rounder number. */
+function spaceTicks() {
+  const kept = [];
+  const firstDigit = (tick) => Number(tick.textContent.match(/\d/)[0]);
+  const byRoundness = [...$("ticks").children].sort((a, b) => [0, 1, 5, 2].indexOf(firstDigit(a)) - [0, 1, 5, 2].indexOf(firstDigit(b)));
+  for (const tick of byRoundness) {
+    tick.hidden = false;
+    const { left, right } = tick.getBoundingClientRect();
+    tick.hidden = kept.some((one) => left < one.right + 6 && one.left < right + 6);
+    if (!tick.hidden) kept.push({ left, right });
+  }
 }
 
 /** The value of the layer at a place. */
@@ -404,6 +425,8 @@ function valueAt({ lat, lng }) {
 }
 
 function showHere({ latlng }) {
+  const zone = zones.under();
+  if (zone !== undefined) return ($("here").textContent = zone && !zone.outside ? `here ${whole(zone.number)}` : "");
   const value = valueAt(latlng);
   const words = Math.abs(value) < 9.95 ? value.toFixed(1) : whole(value);
   $("here").textContent = Number.isNaN(value) ? "" : `here ${painted.mode === "difference" && value > 0 ? "+" : ""}${words}`;
@@ -529,6 +552,7 @@ async function finishDrawing(event) {
   } else {
     refresh();
     announce(rectangle);
+    seek(rectangle);
   }
 }
 
@@ -612,7 +636,7 @@ function differenceRow(rectangle) {
 function card(rectangle, longest) {
   const known = compared().filter((n) => rectangle.answers.has(n));
   const answer = rectangle.answers.get(known[0]);
-  const choose = () => (rectangle.kind ? map.fitBounds(rectangle.corners.map(([x, y]) => [y, x]), { padding: [60, 60] }) : select(rectangle));
+  const choose = () => (rectangle.kind ? fitTo(rectangle.corners.map(([x, y]) => [y, x])) : select(rectangle));
   const chip = make("button", {
     type: "button", className: "chip", "aria-label": `${rectangle.kind ? "Show" : "Select"} ${rectangle.kind ?? "rectangle"} ${rectangle.name}`, onclick: choose,
     ...(rectangle.kind ? {} : { "aria-pressed": String(rectangle === state.selected) }),
@@ -649,6 +673,7 @@ function showAnswers() {
   const all = [...state.rectangles, ...state.shapes];
   const longest = Math.max(1, ...all.flatMap((one) => [...one.answers.values()]).map((answer) => answer.high ?? answer.value));
   $("answers").replaceChildren(...all.map((one) => card(one, longest)));
+  $("answers-title").textContent = all.some((one) => one.kind === "line") ? "Answers" : "Distinct trips";
   $("empty").hidden = all.length > 0;
   $("copy").hidden = $("clear").hidden = $("hint").hidden = all.length === 0;
   if (focused) $("answers").querySelector(`li[data-name="${focused}"] .${role}`)?.focus();
@@ -676,10 +701,17 @@ function typed() {
   return SIDES.map((name) => $(name).value.trim().replace("−", "-").replace(/^(-?\d+),(\d+)$/, "$1.$2"));
 }
 
+function allNumbers(sides) {
+  const fine = sides.every((side) => side && Number.isFinite(Number(side)));
+  if (!fine) complain("Enter a number of degrees for each side: west, south, east and north.");
+  return fine;
+}
+
 async function addTyped(event) {
   event.preventDefault();
   complain(null);
   const sides = typed();
+  if (!allNumbers(sides)) return;
   try {
     await count(state.show, sides);
   } catch (error) {
@@ -690,6 +722,7 @@ async function addTyped(event) {
   select(rectangle);
   await ask(rectangle);
   announce(rectangle);
+  seek(rectangle);
 }
 
 async function changeTyped() {
@@ -697,6 +730,7 @@ async function changeTyped() {
   if (!rectangle) return;
   complain(null);
   const sides = typed();
+  if (!allNumbers(sides)) return;
   try {
     await count(state.show, sides);
   } catch (error) {
@@ -705,24 +739,24 @@ async function changeTyped() {
   await move(rectangle, sides.map(Number));
 }
 
-/* What the numbers count, for readers of the CSV. */
-function counted(release) {
+/** What the numbers count, for readers of a CSV file. */
+function counted(release, crossings) {
   const kept = release.unit.name === "trip" ? "all trips" : `at most ${release.unit.max_trips} trips per person`;
-  return release.private ? kept : `NOT PRIVATE: ${kept}`;
+  return `${release.private ? "" : "NOT PRIVATE: "}${crossings ? "crossings of" : "distinct trips among"} ${kept}`;
 }
 
 function csv() {
-  const head = ["rectangle", "release", ...SIDES, ...SIDES.map((name) => `answered_${name}`), "trips", "low", "high", "confidence", "counted", "wkt"];
+  const head = ["name", "release", ...SIDES, ...SIDES.map((name) => `answered_${name}`), "value", "low", "high", "confidence", "counted", "wkt"];
   const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const rows = state.rectangles.flatMap((one) => compared().filter((n) => one.answers.has(n)).map((n) => {
     const answer = one.answers.get(n);
-    return [one.name, quoted(state.releases[n].name), ...one.sides, ...answer.bounds, answer.value, answer.low ?? "", answer.high ?? "", answer.confidence, quoted(counted(state.releases[n])), ""];
+    return [one.name, quoted(state.releases[n].name), ...one.sides, ...answer.bounds, answer.value, answer.low ?? "", answer.high ?? "", answer.confidence, quoted(counted(state.releases[n], false)), ""];
   }));
   const none = Array(8).fill("");
   rows.push(...state.shapes.flatMap((one) => compared().filter((n) => one.answers.has(n)).map((n) => {
     const [answer, places] = [one.answers.get(n), one.corners.map((corner) => corner.join(" "))];
     const wkt = one.kind === "line" ? `LINESTRING (${places.join(", ")})` : `POLYGON ((${[...places, places[0]].join(", ")}))`;
-    const words = `${one.kind === "line" ? "crossings of " : ""}${counted(state.releases[n])}`;
+    const words = counted(state.releases[n], one.kind === "line");
     return [one.name, quoted(state.releases[n].name), ...none, answer.value, answer.low ?? "", answer.high ?? "", answer.confidence, quoted(words), quoted(wkt)];
   })));
   return [head, ...rows].map((row) => row.join(",")).join("\n") + "\n";
@@ -914,7 +948,15 @@ function readAddress() {
 /* Looks */
 
 function fit() {
-  map.fitBounds(corners(state.releases[state.show].grid.degrees), { animate: false, padding: [24, 24] });
+  fitTo(corners(state.releases[state.show].grid.degrees));
+}
+
+/** Zoom to bounds, with room for the buttons on the left and for the legend: above it or beside it, whichever is larger. */
+function fitTo(bounds) {
+  const { offsetWidth, offsetHeight } = $("legend");
+  const [topLeft, ...rooms] = [[52, 24], [24, offsetHeight + 24], [offsetWidth + 24, 24]].map((pixels) => L.point(pixels));
+  const [above, beside] = rooms.map((room) => map.getBoundsZoom(bounds, false, topLeft.add(room)));
+  map.fitBounds(bounds, { animate: false, paddingTopLeft: topLeft, paddingBottomRight: rooms[beside > above ? 1 : 0] });
 }
 
 function showTheme() {
@@ -1001,6 +1043,7 @@ function makeMap(background) {
     graticule(map);
   }
   map.on("moveend", keepAddress);
+  map.on("resize", spaceTicks);
   map.on("mousemove", showHere);
   map.on("mouseout", () => ($("here").textContent = ""));
   map.on("click", () => performance.now() - drawing.ended > 300 && !sketch.justEnded() && select(null));
@@ -1041,6 +1084,7 @@ function listen() {
   $("opacity").addEventListener("input", () => {
     state.opacity = Number($("opacity").value);
     picture?.setOpacity(state.opacity / 100);
+    zones.fade();
     keepAddress();
   });
   document.addEventListener("keydown", press);
@@ -1057,7 +1101,11 @@ async function start() {
   state.releases = releases;
   makeMap(background);
   sketch = makeSketch({ map, complain, say, cell: () => state.releases[state.show].grid.cell_degrees, done: finishShape, changed: showSketching });
-  zones = makeZones({ map, get, make, whole, interval, complain, say, theme, paint, drawScale, shown: () => state.show });
+  zones = makeZones({
+    map, get, make, whole, interval, complain, say, theme, counted, paint, drawScale, fitTo,
+    opacity: () => state.opacity / 100, shown: () => state.releases[state.show],
+    whose: () => (state.against === null ? "" : `: ${state.releases[state.show].name}`),
+  });
   listen();
   readAddress();
 }

@@ -10,13 +10,13 @@ function named(value, positive, negative, step) {
 }
 
 export function graticule(map) {
-  const pane = map.createPane("graticule");
-  pane.classList.add("graticule-pane");
+  map.createPane("graticule").classList.add("graticule-pane");
+  map.createPane("graticule-labels").classList.add("graticule-labels");
   const group = L.layerGroup().addTo(map);
 
   function label(at, words, side) {
     const icon = L.divIcon({ className: `graticule-label ${side}`, html: "", iconSize: null });
-    const marker = L.marker(at, { icon, pane: "graticule", interactive: false, keyboard: false }).addTo(group);
+    const marker = L.marker(at, { icon, pane: "graticule-labels", interactive: false, keyboard: false }).addTo(group);
     marker.getElement().textContent = words;
     marker.getElement().setAttribute("aria-hidden", "true");
   }

@@ -1,91 +1,133 @@
 // Zones and lines from a GeoJSON file: coloured on the map, in a table that can be sorted, and as downloads.
 
 import { tripsScale } from "./colours.js";
+import { answerTo, readFile } from "./geojson.js";
 
 const $ = (id) => document.getElementById(id);
-const AREAS = ["Polygon", "MultiPolygon"];
-
-/** The features of a file and what they are: areas or lines. Throws an error with one sentence if they are neither. */
-function readZones(text) {
-  let told;
-  try {
-    told = JSON.parse(text);
-  } catch {
-    throw new Error("This file is not GeoJSON; open a file of polygons or of lines in degrees.");
-  }
-  const features = told?.features ?? [told];
-  const kinds = new Set(Array.isArray(features) ? features.map((one) => AREAS.includes((one?.geometry ?? one)?.type)) : []);
-  if (kinds.size !== 1) throw new Error("This file has no features, or mixes polygons with other features; open a file of only polygons or only lines.");
-  return { told, path: kinds.has(true) ? "areas" : "lines" };
-}
+const WORDS = {
+  areas: { one: "zone", many: "zones", counted: "trips", what: "distinct trips", title: "Distinct trips per zone", unit: "km²", column: "km2", size: "square_metres", large: 1e6 },
+  lines: { one: "line", many: "lines", counted: "crossings", what: "crossings", title: "Crossings per line", unit: "km", column: "km", size: "metres", large: 1e3 },
+};
+const CHANGES = { // of what was asked, as [in a row, of one, of several]
+  repaired: ["crossed itself; repaired", "crossed itself and was repaired", "crossed themselves and were repaired"],
+  cut: ["clipped to the map", "was clipped to the map", "were clipped to the map"],
+  outside: ["outside the map", "lies outside the map and has no answer", "lie outside the map and have no answer"],
+};
 
 function nameOf({ id, properties }, i) {
   const words = Object.values(properties ?? {}).find((value) => typeof value === "string" && value);
   return String(properties?.name || words || (id ?? i + 1));
 }
 
-export function makeZones({ map, get, make, whole, interval, complain, say, theme, paint, drawScale, shown }) {
-  let [file, rows, drawn, column, down, asked] = [null, [], null, "number", true, 0];
+export function makeZones({ map, get, make, whole, interval, complain, say, theme, opacity, counted, paint, drawScale, fitTo, shown, whose }) {
+  let [file, answer, rows, drawn, under, column, down, asked] = [null, null, [], null, null, "number", true, 0];
+  const words = () => WORDS[file.path];
 
   async function open(chosen) {
+    const mine = ++asked;
     complain(null);
     try {
-      file = readZones(await chosen.text());
-      if (await ask()) map.fitBounds(drawn.getBounds(), { animate: false, padding: [24, 24] });
+      const read = await readFile(chosen);
+      if (mine !== asked || !(await ask(read))) return;
+      showAll();
+      $("zones").scrollIntoView({ block: "nearest" });
     } catch (error) {
-      close();
-      complain(error.message);
+      complain(error.message); // and keep what is shown
     }
   }
 
   /** Ask the release on the map; false if another question came after this one. */
-  async function ask() {
+  async function ask(about) {
     const mine = ++asked;
-    const body = { method: "POST", headers: { "Content-Type": "application/geo+json" }, body: JSON.stringify(file.told) };
-    const answer = await (await get(`api/releases/${shown()}/${file.path}`, body)).json();
+    const told = await answerTo(get, shown().n, about).catch((error) => {
+      if (mine === asked) throw error;
+    });
     if (mine !== asked) return false;
-    file.answer = answer;
-    const names = file.told.features ?? [file.told];
-    rows = answer.features.map((feature, i) => {
-      const found = feature.properties;
-      const size = (found.square_metres ?? found.metres) / (file.path === "areas" ? 1e6 : 1e3);
-      return { feature, name: nameOf(names[i], i), number: found.trips ?? found.crossings, low: found.low, high: found.high, size };
+    [file, answer] = [about, told];
+    rows = told.features.map((feature, i) => {
+      const [found, { counted: number, size, large }] = [feature.properties, words()];
+      const changed = Object.keys(CHANGES).filter((name) => found[name] && !(name === "cut" && found.outside));
+      return {
+        feature, changed, name: nameOf(file.features[i], i), outside: found.outside,
+        number: found[number], low: found.low, high: found.high, size: found.outside ? null : found[size] / large,
+      };
     });
     show();
-    say(`${whole(rows.length)} ${file.path === "areas" ? "zones" : "lines"} answered.`);
+    say([`${whole(rows.length)} ${rows.length === 1 ? words().one : words().many} answered.`, ...changes()].join(" "));
     return true;
   }
 
-  function words(row) {
-    const what = file.path === "areas" ? "distinct trips" : "crossings";
-    return row.number === null ? `${row.name}: outside the map` : `${row.name}: ${whole(row.number)} ${what} (${interval(row)})`;
+  /** Sentences that say how many were repaired, clipped and left out. */
+  function changes(mark = "") {
+    return Object.entries(CHANGES).flatMap(([name, [, ofOne, ofSeveral]]) => {
+      const some = rows.filter((row) => row.changed.includes(name)).length;
+      const noted = name === "outside" ? "" : mark;
+      return some ? [some === 1 ? `1 ${words().one} ${ofOne}${noted}.` : `${whole(some)} ${words().many} ${ofSeveral}${noted}.`] : [];
+    });
+  }
+
+  function changesOf(row) {
+    return row.changed.map((name) => CHANGES[name][0]).join(", ");
+  }
+
+  function summary(row) {
+    const found = row.outside ? [] : [`${whole(row.number)} ${words().what} (${interval(row)})`];
+    return `${row.name}: ${[...found, changesOf(row)].filter(Boolean).join("; ")}`;
+  }
+
+  /** Zoom to the answered zones, as far as they are on the map. */
+  function showAll() {
+    if (!drawn) return;
+    const bounds = L.latLngBounds(rows.filter((row) => !row.outside).map((row) => row.layer.getBounds()));
+    const [west, south, east, north] = shown().grid.degrees;
+    const within = (value, low, high) => Math.min(Math.max(value, low), high);
+    fitTo([
+      [within(bounds.getSouth(), south, north), within(bounds.getWest(), west, east)],
+      [within(bounds.getNorth(), south, north), within(bounds.getEast(), west, east)],
+    ]);
   }
 
   function show() {
-    drawn?.remove();
+    const before = drawn;
+    before?.remove();
+    [drawn, under] = [null, null];
+    $("map").classList.toggle("with-zones", !file.crs); // the colours of cells are on another scale, so they fade
+    if (!file.crs) draw();
+    else if (before) paint();
+    const { one, many } = words();
+    $("zones-title").textContent = file.path === "areas" ? "Zones" : "Lines";
+    $("zones-close").textContent = `Remove ${many}`;
+    const notDrawn = `The file is in ${file.crs}, so its ${rows.length === 1 ? `${one} is` : `${many} are`} not drawn on the map. To see ${rows.length === 1 ? "it" : "them"} there, save the file in longitude and latitude (EPSG:4326).`;
+    $("zones-note").textContent = [...(file.crs ? [notDrawn] : []), ...changes(" (marked *)"), answer.note].join(" ");
+    list();
+  }
+
+  function draw() {
     const scale = tripsScale(Math.max(1, ...rows.map((row) => row.number ?? 0)), theme());
     drawn = L.featureGroup().addTo(map);
     for (const row of rows) {
       const [r, g, b] = scale.colour(row.number ?? 0);
-      const colour = `rgb(${r | 0}, ${g | 0}, ${b | 0})`;
+      const colour = row.outside ? "#888" : `rgb(${r | 0}, ${g | 0}, ${b | 0})`;
       const areas = file.path === "areas";
-      const style = { className: "zone", color: areas ? "#666" : colour, weight: areas ? 1 : 5, fillColor: colour, fillOpacity: 0.8 };
-      row.layer = L.geoJSON(row.feature, { style }).bindTooltip(make("span", {}, words(row)), { sticky: true }).addTo(drawn);
+      const style = { className: "zone", color: areas ? "#666" : colour, weight: areas ? 1 : 5, fillColor: colour, dashArray: row.outside ? "4 4" : null };
+      row.layer = L.geoJSON(row.feature, { style }).bindTooltip(make("span", {}, summary(row)), { sticky: true }).addTo(drawn);
+      row.layer.on("mouseover", () => (under = row)).on("mouseout", () => (under = null));
       row.light = (on) => row.layer.setStyle({ color: on && areas ? "var(--ink)" : style.color, weight: style.weight + (on ? 2 : 0) });
     }
+    fade();
     drawn.bringToBack(); // rectangles and drawn shapes stay on top
-    drawScale(scale, file.path === "areas" ? "Distinct trips per zone" : "Crossings per line");
-    $("map").classList.add("with-zones"); // the colours of cells are on another scale, so they fade
-    $("zones-note").textContent = file.answer.note;
-    list();
+    drawScale(scale, words().title + whose());
+  }
+
+  function fade() {
+    for (const row of rows) row.layer?.setStyle({ fillOpacity: opacity() * (row.outside ? 0.2 : 1), opacity: file.path === "areas" ? 1 : opacity() });
   }
 
   function list() {
     const sign = down ? -1 : 1;
-    const worth = (row) => row[column] ?? -Infinity;
-    const sorted = [...rows].sort((a, b) => sign * (column === "name" ? a.name.localeCompare(b.name) : worth(a) - worth(b)));
-    const areas = file.path === "areas";
-    const heads = { name: "Name", number: areas ? "Trips" : "Crossings", low: "Low", high: "High", size: areas ? "km²" : "km" };
+    const worth = (row) => row[column] ?? sign * Infinity; // what has no number comes last
+    const sorted = [...rows].sort((a, b) => sign * (column === "name" ? a.name.localeCompare(b.name, "en", { numeric: true }) : worth(a) - worth(b)));
+    const heads = { name: "Name", number: file.path === "areas" ? "Trips" : "Crossings", low: "Low", high: "High", size: words().unit };
     $("zones-head").replaceChildren(...Object.entries(heads).map(([key, title]) => {
       const order = key === column ? (down ? "descending" : "ascending") : "none";
       const sort = () => {
@@ -96,33 +138,42 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
       return make("th", { scope: "col", "aria-sort": order }, make("button", { type: "button", "data-key": key, onclick: sort }, title));
     }));
     const cell = (value) => (value === null ? "–" : whole(value));
-    $("zones-rows").replaceChildren(...sorted.map((row) => make("tr", {
-      "data-value": String(row.number), onmouseenter: () => row.light(true), onmouseleave: () => row.light(false),
-    },
-      make("th", { scope: "row" }, row.name),
-      ...[cell(row.number), cell(row.low), cell(row.high), row.size ? row.size.toPrecision(3) : "–"].map((text) => make("td", {}, text)))));
+    $("zones-rows").replaceChildren(...sorted.map((row) => {
+      const changed = row.outside ? "" : changesOf(row);
+      const mark = changed ? [make("span", { className: "changed", title: changed, "aria-hidden": "true" }, " *"), make("span", { className: "unseen" }, ` (${changed})`)] : [];
+      const told = row.outside
+        ? [make("td", { colSpan: 4 }, "outside the map")]
+        : [cell(row.number), cell(row.low), cell(row.high), row.size ? row.size.toPrecision(3) : "–"].map((text) => make("td", {}, text));
+      return make("tr", { "data-value": String(row.number ?? ""), onmouseenter: () => row.light?.(true), onmouseleave: () => row.light?.(false) },
+        make("th", { scope: "row" }, row.name, ...mark), ...told);
+    }));
     $("zones").hidden = false;
   }
 
   function close() {
     asked++;
     drawn?.remove();
-    [file, rows, drawn] = [null, [], null];
+    [file, answer, rows, drawn, under] = [null, null, [], null, null];
     $("zones").hidden = true;
+    $("zones-title").textContent = "Zones and lines";
     $("map").classList.remove("with-zones");
     paint();
   }
 
-  function save(name, type, text) {
-    const link = make("a", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
+  function save(ending, type, text) {
+    const link = make("a", { href: URL.createObjectURL(new Blob([text], { type })), download: `${words().many}.${ending}` });
     link.click();
     URL.revokeObjectURL(link.href);
   }
 
   function csv() {
     const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-    const head = ["name", file.path === "areas" ? "trips" : "crossings", "low", "high", file.path === "areas" ? "km2" : "km"];
-    const lines = rows.map((row) => [quoted(row.name), row.number ?? "", row.low ?? "", row.high ?? "", row.size || ""]);
+    const about = quoted(counted(shown(), file.path === "lines"));
+    const flags = Object.keys(CHANGES);
+    const head = ["name", words().counted, "low", "high", words().column, ...flags, "confidence", "counted"];
+    const lines = rows.map((row) => [
+      quoted(row.name), row.number ?? "", row.low ?? "", row.high ?? "", row.size ?? "", ...flags.map((name) => row.feature.properties[name] ?? false), answer.confidence, about,
+    ]);
     return [head, ...lines].map((line) => line.join(",")).join("\n") + "\n";
   }
 
@@ -131,8 +182,8 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
     if ($("zones-file").files.length) open($("zones-file").files[0]);
     $("zones-file").value = "";
   });
-  $("zones-csv").addEventListener("click", () => save("zones.csv", "text/csv", csv()));
-  $("zones-geojson").addEventListener("click", () => save("zones.geojson", "application/geo+json", JSON.stringify(file.answer)));
+  $("zones-csv").addEventListener("click", () => save("csv", "text/csv", csv()));
+  $("zones-geojson").addEventListener("click", () => save("geojson", "application/geo+json", JSON.stringify(file.crs ? { ...answer, crs: file.told.crs } : answer)));
   $("zones-close").addEventListener("click", close);
   $("map").addEventListener("dragover", (event) => event.preventDefault());
   $("map").addEventListener("drop", (event) => {
@@ -140,7 +191,13 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
     if (event.dataTransfer.files.length) open(event.dataTransfer.files[0]);
   });
   return {
-    askAgain: () => file && ask().catch((error) => complain(error.message)),
-    showAgain: () => file?.answer && show(),
+    fade,
+    /** The zone under the pointer, null for none; undefined while no zones are drawn. */
+    under: () => (drawn ? under : undefined),
+    askAgain: () => file && ask(file).catch((error) => {
+      close(); // the answers shown are those of another release
+      complain(error.message);
+    }),
+    showAgain: () => drawn && show(),
   };
 }
