@@ -68,8 +68,8 @@ class Patterns:
 
 
 def interpolation(lines: Integers) -> Floats:
-    """float64[cells, coarse cells]: the weights with which values in the middles of coarse cells are interpolated to the
-    middles of the cells along one axis; those of a row add up to 1.
+    """float64[cells, coarse cells]: the weights that interpolate values from the middles of coarse cells to the middles
+    of the cells along one axis; those of a row add up to 1.
 
     >>> interpolation(np.array([0, 2, 4]))
     array([[1.  , 0.  ],
@@ -86,8 +86,8 @@ def interpolation(lines: Integers) -> Floats:
 class SlicedHistogram(SpatialHistogram):
     """The trips of some slices of a histogram, or of all.
 
-    The answer for all slices is that of `whole`, to the nearest 1 / UNITS. It is shared out in proportion to the answers
-    of the slices in the patterns. So the answers of slices are at least 0 and add up to it exactly, whatever is asked.
+    The answer for all slices is that of `whole`, to the nearest 1 / UNITS. It is shared out in proportion to what the
+    patterns say about each slice. So the answers of slices are at least 0 and add up to it exactly, whatever is asked.
 
     whole     the histogram of all trips
     patterns  how it is shared out

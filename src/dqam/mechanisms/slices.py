@@ -5,9 +5,9 @@ divided by the number of slices (`dqam.statistics.sliced`). Two things are measu
 with its average answer, and its share of the trips in each cell of a coarse lattice.
 
 One slice has few trips, so its numbers are mostly noise. But slices resemble each other. All of them are therefore
-explained together, as mixtures of a few patterns with numbers that are not negative (Lee and Seung, 2001). There are as
-many patterns as the measurement has singular values that noise alone would not have (Marchenko and Pastur, 1967): one if
-the signal is too weak, and then every slice is its share of all trips.
+explained together, as mixtures of a few patterns with numbers that are not negative (Lee and Seung, 2001). The number
+of patterns follows from the singular values of the measurement: those that noise alone would not have (Marchenko and
+Pastur, 1967) show patterns. If the signal is too weak, there is one pattern, and every slice is its share of all trips.
 
 The fine detail of a slice is that of the map, which was measured from all trips (`dqam.geometry.sliced_histogram`).
 """
