@@ -60,7 +60,7 @@ def answer_areas(histogram: SpatialHistogram, areas: PlacedAreas) -> AreaAnswers
 def answer_lines(histogram: SpatialHistogram, lines: PlacedLines) -> AreaAnswers:
     """The estimated number of crossings of each line, and how far it is from that of a staircase."""
     if isinstance(histogram, SlicedHistogram):
-        return _shared_out(histogram, lambda one: answer_lines(one, lines))
+        return _shared_out(histogram, lambda one: answer_lines(one, lines), crossings=True)
     value, unknown = (np.where(lines.outside, np.nan, 0.0) for _ in range(2))
     parts, at = shapely.get_parts(lines.shapes, return_index=True)
     if len(parts):
@@ -70,10 +70,12 @@ def answer_lines(histogram: SpatialHistogram, lines: PlacedLines) -> AreaAnswers
     return AreaAnswers(value, unknown)
 
 
-def _shared_out(histogram: SlicedHistogram, answer: Callable[[SpatialHistogram], AreaAnswers]) -> AreaAnswers:
+def _shared_out(
+    histogram: SlicedHistogram, answer: Callable[[SpatialHistogram], AreaAnswers], crossings: bool = False
+) -> AreaAnswers:
     """The answers for the slices that are counted; `unknown` in proportion."""
     whole = answer(histogram.whole)
-    value = histogram.ask(lambda one: whole.value if one is histogram.whole else answer(one).value)
+    value = histogram.ask(lambda one: whole.value if one is histogram.whole else answer(one).value, crossings)
     share = np.divide(value, whole.value, out=np.zeros_like(value), where=whole.value > 0)
     return AreaAnswers(value, whole.unknown * share)
 

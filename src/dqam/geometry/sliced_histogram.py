@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -139,21 +140,41 @@ class SlicedHistogram(SpatialHistogram):
         """The answer to each rectangle of cells, given as grid lines (west, south, east, north)."""
         return self.ask(lambda one: one.answers(rectangles))
 
-    def ask(self, answer: Callable[[SpatialHistogram], Floats]) -> Floats:
-        """float64[m]: the answers, where `answer` gives those of any histogram, for whatever was asked."""
+    def ask(self, answer: Callable[[SpatialHistogram], Floats], crossings: bool = False) -> Floats:
+        """float64[m]: the answers, where `answer` gives those of any histogram, for whatever was asked.
+
+        crossings  whether these are crossings, of which a trip can make any number
+        """
         if self.complete:
             return np.rint(np.maximum(answer(self.whole), 0) * UNITS) / UNITS
-        return self.ask_each(answer).sum(axis=0)
+        return self.ask_each(answer, crossings).sum(axis=0)
 
-    def ask_each(self, answer: Callable[[SpatialHistogram], Floats]) -> Floats:
+    def ask_each(self, answer: Callable[[SpatialHistogram], Floats], crossings: bool = False) -> Floats:
         """float64[slices, m]: the same for each slice that is counted."""
+        whole = np.maximum(answer(self.whole), 0)
+        each = self._proportions(answer) * whole
+        if not crossings:  # no slice may have more trips here than on the whole map; the others have room for the rest
+            room = self.sizes[:, None] - np.minimum(each, self.sizes[:, None])
+            over = np.maximum(each - self.sizes[:, None], 0).sum(axis=0)
+            each = np.minimum(each, self.sizes[:, None]) + room * over / np.maximum(room.sum(axis=0), 1e-9)
+        upto = np.rint(each.cumsum(axis=0) * UNITS) / UNITS
+        upto[-1] = np.rint(whole * UNITS) / UNITS
+        found: Floats = np.diff(np.minimum(upto, upto[-1]), axis=0, prepend=0)
+        return found[list(self.chosen)]
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """float64[all slices]: the number of trips in each slice."""
+        rows, columns = self.grid.shape
+        everywhere = np.array([[0, 0, columns, rows]])
+        shares = self._proportions(lambda one: one.answers(everywhere))[:, 0]
+        return np.asarray(shares * self.whole.answers(everywhere)[0])
+
+    def _proportions(self, answer: Callable[[SpatialHistogram], Floats]) -> Floats:
+        """float64[all slices, m]: the shares of the slices in what is asked."""
         found = self.patterns.mixture @ np.stack([np.maximum(answer(part), 0) for part in self.parts])
-        nothing = found.sum(axis=0) == 0  # then the slices are as large as they are on average
-        found[:, nothing] = self.patterns.mixture.mean(axis=1)[:, None]
-        upto = found.cumsum(axis=0)
-        upto = np.rint(upto / upto[-1] * np.maximum(answer(self.whole), 0) * UNITS) / UNITS
-        each: Floats = np.diff(upto, axis=0, prepend=0)
-        return each[list(self.chosen)]
+        found[:, found.sum(axis=0) == 0] = self.patterns.mixture.mean(axis=1)[:, None]  # nothing is known there
+        return np.asarray(found / found.sum(axis=0))
 
     def is_monotone(self, tolerance: float = 0.0) -> bool:
         """Whether no answer for all slices falls when its rectangle grows; those of single slices can fall slightly."""

@@ -193,7 +193,8 @@ class PublishedMap:
         endless = isinstance(asked, PlacedLines)  # a trip can cross a line any number of times
         if self.uncertainty is not None and deviations is not None:
             low, high = self.uncertainty.around(value, deviations, confidence, math.inf if endless else None)
-        most = math.inf if endless else max(float(self.histogram.total), 0.0)
+        bounded = isinstance(self.histogram, SlicedHistogram)  # and cutting would break sums of slices
+        most = math.inf if endless or bounded else max(float(self.histogram.total), 0.0)
         return Answers(np.clip(value, 0, most), low, high, asked)
 
     def cells(self, blocks: int | None = None, confidence: float = CONFIDENCE) -> Answers:
