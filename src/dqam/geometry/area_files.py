@@ -23,7 +23,7 @@ import pyarrow.types as pt
 import shapely
 
 from dqam.errors import InputError
-from dqam.geometry.areas import Shapes
+from dqam.geometry.arrays import Shapes
 from dqam.geometry.declared_crs import crs_name, declared_crs, geoparquet, primary_column
 from dqam.geometry.grid import DEGREES, parse_crs
 from dqam.geometry.ids import plain_array
