@@ -99,11 +99,11 @@ def query(
         import shapely
 
         from dqam.geometry.shape_tables import write_shapes
-        from dqam.release.export import answer_column, notes
+        from dqam.release.export import notes
 
         columns = {
             **dict(zip(HEADER, asked.asked.T, strict=True)),
-            answer_column(opened, "trips"): found.value,
+            opened.provenance.column("trips"): found.value,
             "low": found.low,
             "high": found.high,
             **found.flags,
@@ -145,9 +145,9 @@ def _query_zones(opened: Release, zones: Zones, confidence: float, output: Path 
     found = ask(zones.placed, confidence=confidence)
     zones.say_changes(grown=True)
     if output:
-        from dqam.release.export import answer_column, notes
+        from dqam.release.export import notes
 
-        column = answer_column(opened, zones.counted)
+        column = opened.provenance.column(zones.counted)
         zones.save(output, {column: found.value, "low": found.low, "high": found.high, **found.flags}, notes(opened))
     if as_json:
         print_json(
