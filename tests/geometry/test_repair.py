@@ -77,6 +77,7 @@ def test_many_small_areas_and_a_long_border_are_repaired() -> None:
     angles = np.linspace(0, 2 * np.pi, 20_000)
     radius = 40 + np.random.default_rng(0).normal(0, 1e-3, len(angles)).cumsum()
     coast = Polygon([*np.stack([radius * np.cos(angles), radius * np.sin(angles)], axis=1), (0, 60)])
-    shapes, broken = repaired(coast, *[PENTAGRAM] * 3000)
+    squares = MultiPolygon([box(x, y, x + 1, y + 1) for x in range(60) for y in range(60)])
+    shapes, broken = repaired(coast, squares, *[PENTAGRAM] * 3000)
     assert broken.all()
     assert shapely.is_valid(shapes).all()

@@ -13,8 +13,8 @@ import shapely
 from dqam.errors import InputError
 from dqam.geometry.arrays import Mask, Shapes
 
-MOST_PAIRS = 200_000  # pairs of sides that may cross, over all areas; repairing them takes at most about four seconds
-RING = 15  # pairs of sides that take as long to repair as a further ring
+MOST_PAIRS = 120_000  # pairs of sides that may cross, over all areas; repairing them takes at most about three seconds
+RING = 15  # pairs of sides that take as long to repair as a hole or a broken part
 AT_ONCE = 4_000_000  # pairs of sides that are held in memory
 
 
@@ -41,14 +41,18 @@ def repair(shapes: Shapes, called: Callable[[int], str]) -> tuple[Shapes, Mask]:
 def _pairs_of_sides(shape: shapely.Geometry, most: int) -> int:
     """The number of pairs of sides that may cross: not one after the other, and with bounding boxes that meet.
 
-    Each ring after the first counts as some pairs, too. Counting stops above `most`.
+    Rings count as some pairs, too, other than those of valid parts without holes and a first one. Counting stops above
+    `most`.
     """
-    corners, ring = shapely.get_coordinates(shapely.get_rings(shapely.get_parts(shape)), return_index=True)
+    parts = shapely.get_parts(shape)
+    corners, ring = shapely.get_coordinates(shapely.get_rings(parts), return_index=True)
     joined = ring[1:] == ring[:-1]
     if not joined.any():
         return 0
     sides = shapely.linestrings(np.stack([corners[:-1], corners[1:]], axis=1)[joined])
-    tree, step, found = shapely.STRtree(sides), max(1, AT_ONCE // len(sides)), RING * int(ring[-1])
+    easy = int(np.count_nonzero(shapely.is_valid(parts) & (shapely.get_num_interior_rings(parts) == 0)))
+    found = RING * max(0, int(ring[-1]) - easy)
+    tree, step = shapely.STRtree(sides), max(1, AT_ONCE // len(sides))
     for start in range(0, len(sides), step):
         if found > most:
             break
