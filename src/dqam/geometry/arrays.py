@@ -10,4 +10,5 @@ Integers32 = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Shapes = NDArray[np.object_]  # of shapely geometries
 Numbers = NDArray[Any]  # int64 if counted, float64 if estimated
