@@ -12,7 +12,7 @@ from dqam.errors import InputError
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import Snapped, random_rectangles
 from tests.commands import run
-from tests.release.cases import HERE, seeded, strolls
+from tests.release.cases import HERE, as_if_private, seeded, strolls
 
 
 def test_answers_are_those_of_the_histogram_and_its_uncertainty() -> None:
@@ -116,7 +116,7 @@ def _disc(grid: Grid) -> shapely.Polygon:
 
 def test_frames_come_back_with_trips_and_intervals() -> None:
     geopandas = pytest.importorskip("geopandas")
-    release = seeded()
+    release = as_if_private(seeded())
     disc = _disc(release.grid)
     frame = geopandas.GeoDataFrame({"zone": ["a", "b"]}, geometry=[disc, disc.envelope], crs=release.grid.crs)
     found = release.counts(frame)

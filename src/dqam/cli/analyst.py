@@ -67,6 +67,13 @@ def query(
     in both. Crossings are not distinct trips.
 
     \b
+    Columns of the output, besides the answer and its interval from low to high:
+      grown      whether a side of a rectangle moved outward to the next grid line
+      cut        whether a part lay outside the map and was cut off
+      repaired   whether the border crossed itself and was repaired
+      outside    whether all of it lies outside the map, so that there is no answer
+
+    \b
       dqam query porto.nc --area -8.62 41.14 -8.60 41.15
       dqam query porto.nc --rectangles areas.csv -o answers.csv
       dqam query porto.nc --areas zones.geojson                 a table with a row for each zone
@@ -99,11 +106,11 @@ def query(
         import shapely
 
         from dqam.geometry.shape_tables import write_shapes
-        from dqam.release.export import answer_column, notes
+        from dqam.release.export import notes
 
         columns = {
             **dict(zip(HEADER, asked.asked.T, strict=True)),
-            answer_column(opened, "trips"): found.value,
+            opened.provenance.column("trips"): found.value,
             "low": found.low,
             "high": found.high,
             **found.flags,
@@ -145,9 +152,9 @@ def _query_zones(opened: Release, zones: Zones, confidence: float, output: Path 
     found = ask(zones.placed, confidence=confidence)
     zones.say_changes(grown=True)
     if output:
-        from dqam.release.export import answer_column, notes
+        from dqam.release.export import notes
 
-        column = answer_column(opened, zones.counted)
+        column = opened.provenance.column(zones.counted)
         zones.save(output, {column: found.value, "low": found.low, "high": found.high, **found.flags}, notes(opened))
     if as_json:
         print_json(
@@ -288,9 +295,10 @@ def report(release: Path, output: Path | None, overwrite: bool) -> None:
 @click.option("--tiles", metavar="URL", help="Background map, such as https://tile.example.org/{z}/{x}/{y}.png")
 @click.option("--attribution", default="", help="Credit for the background map.")
 def serve(releases: tuple[Path, ...], host: str, port: int, tiles: str | None, attribution: str) -> None:
-    """Show RELEASEs in the browser, where you can draw rectangles on the map and see their counts.
+    """Show RELEASEs in the browser, where you can draw rectangles, polygons and lines on the map and see their counts.
 
-    The page needs no internet access.
+    Drop a GeoJSON file of zones or lines onto the map to see the answers for all of them. The page needs no internet
+    access.
 
     \b
       dqam serve porto.nc

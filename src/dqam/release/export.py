@@ -78,12 +78,7 @@ def to_h3(release: PublishedMap, resolution: int) -> geopandas.GeoDataFrame:
 
 def _columns(release: PublishedMap, found: Answers | Hexagons) -> dict[str, Floats]:
     """The columns of a table with the answers."""
-    return {answer_column(release, "trips"): found.value, "low": found.low, "high": found.high}
-
-
-def answer_column(release: PublishedMap, what: str) -> str:
-    """The name of the column with the answers, trips or crossings; it says so if they are not private."""
-    return what if release.provenance.private else f"{what}_not_private"
+    return {release.provenance.column("trips"): found.value, "low": found.low, "high": found.high}
 
 
 def _geotiff(release: PublishedMap, path: Path, blocks: int | None) -> None:

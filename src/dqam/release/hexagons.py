@@ -13,8 +13,8 @@ import pyproj
 import shapely
 
 from dqam.errors import InputError
-from dqam.geometry.areas import Shapes, place_areas
-from dqam.geometry.arrays import Floats, Mask
+from dqam.geometry.areas import place_areas
+from dqam.geometry.arrays import Floats, Mask, Shapes
 from dqam.geometry.grid import DEGREES, Grid, transform
 from dqam.release.answers import Answers
 from dqam.release.published_map import PublishedMap

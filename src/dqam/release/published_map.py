@@ -19,6 +19,7 @@ from dqam.geometry.lattice import Lattice
 from dqam.geometry.rectangles import Snapped, as_rectangles, snap
 from dqam.geometry.sliced_histogram import SlicedHistogram
 from dqam.release.answers import Answer, Answers
+from dqam.release.frames import declared_crs, is_frame, with_answers
 from dqam.release.provenance import Provenance
 from dqam.values.guarantee import spell_delta
 from dqam.values.slice_uncertainty import ShareNoise, SliceUncertainty
@@ -117,17 +118,20 @@ class PublishedMap:
     ) -> Any:
         """The same for many areas at once: rows of west, south, east, north; a list of polygons; or a GeoSeries.
 
-        For a GeoDataFrame, returns a copy of it with the columns trips, low and high.
+        For a GeoDataFrame, returns a copy of it with the columns trips (trips_not_private if the release is not
+        private), low and high. Warnings say how many areas were repaired, were clipped, or lie outside the map; the
+        `flags` of the answers to `areas.geometry` say which. A frame or series without a CRS is taken to be in that of
+        the map.
         """
         if slices is not None:
             return self.select(slices).counts(areas, crs=crs, confidence=confidence)
         _check_confidence(confidence)
-        if hasattr(areas, "geometry") and hasattr(areas, "columns"):
+        crs = crs or declared_crs(areas, self.grid)
+        if is_frame(areas):
             answers = self.counts(areas.geometry, crs=crs, confidence=confidence)
-            return areas.assign(**{answers.counted: answers.value, "low": answers.low, "high": answers.high})
+            return with_answers(areas, answers, self.provenance.column(answers.counted))
         if not isinstance(areas, Snapped | PlacedAreas):
             shapes = _geometries(areas)
-            crs = crs or _declared_crs(areas)
             areas = snap(areas, self.grid, crs) if shapes is None else place_areas(shapes, self.grid, crs)
         if isinstance(areas, PlacedAreas):
             from dqam.geometry.area_answers import answer_areas  # compiled code, which rectangles do not need
@@ -167,7 +171,8 @@ class PublishedMap:
         """How often trips cross a line, such as a bridge or a cordon: crossings, not distinct trips.
 
         A LineString or MultiLineString gives one `Answer`; a list or GeoSeries of them gives `Answers`; a GeoDataFrame
-        gives a copy of it with the columns crossings, low and high.
+        gives a copy of it with the columns crossings (or crossings_not_private), low and high, and warnings as for
+        `counts`.
         """
         if slices is not None:
             return self.select(slices).crossings(lines, crs=crs, confidence=confidence)
@@ -176,11 +181,12 @@ class PublishedMap:
         _check_confidence(confidence)
         if is_geometry(lines):
             return self.crossings([lines], crs=crs, confidence=confidence)[0]
-        if hasattr(lines, "geometry") and hasattr(lines, "columns"):
+        crs = crs or declared_crs(lines, self.grid)
+        if is_frame(lines):
             answers = self.crossings(lines.geometry, crs=crs, confidence=confidence)
-            return lines.assign(**{answers.counted: answers.value, "low": answers.low, "high": answers.high})
+            return with_answers(lines, answers, self.provenance.column(answers.counted))
         if not isinstance(lines, PlacedLines):
-            lines = place_lines(list(lines), self.grid, crs or _declared_crs(lines))
+            lines = place_lines(list(lines), self.grid, crs)
         found = answer_lines(self.histogram, lines)
         deviations = None if self.uncertainty is None else self.uncertainty.line_deviations(lines, found)
         return self._answers(found.value, deviations, lines, confidence)
@@ -255,9 +261,3 @@ def _geometries(areas: Any) -> list[Any] | None:
         return None
     shapes = list(areas) if hasattr(areas, "__iter__") and not isinstance(areas, str) else []
     return shapes if any(map(is_geometry, shapes)) else None
-
-
-def _declared_crs(table: Any) -> str | None:
-    """The CRS of a GeoSeries; None if it has none."""
-    crs = getattr(table, "crs", None)
-    return None if crs is None else str(crs.to_string())
