@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
@@ -22,7 +22,7 @@ from dqam.release.answers import Answer, Answers
 from dqam.release.frames import declared_crs, is_frame, with_answers
 from dqam.release.provenance import Provenance
 from dqam.values.guarantee import spell_delta
-from dqam.values.slice_uncertainty import ShareNoise, SliceUncertainty
+from dqam.values.slice_uncertainty import ShareNoise, SliceUncertainty, rectangles_around
 from dqam.values.uncertainty import Uncertainty
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.9
 MOST_BLOCKS = 1 << 20  # that a table of cells may have
+NO_SLICES = "This release has no slices; publish with by='hour' or another rule to have them."
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ class PublishedMap:
         """
         names = [slices] if isinstance(slices, str) else list(slices)
         if not isinstance(self.histogram, SlicedHistogram):
-            raise InputError("This release has no slices; publish with by='hour' or another rule to have them.")
+            raise InputError(NO_SLICES)
         if not names:
             raise InputError(f"Name at least one slice of {_listed(self.slices)}.")
         for name in names:
@@ -133,14 +134,7 @@ class PublishedMap:
         if not isinstance(areas, Snapped | PlacedAreas):
             shapes = _geometries(areas)
             areas = snap(areas, self.grid, crs) if shapes is None else place_areas(shapes, self.grid, crs)
-        if isinstance(areas, PlacedAreas):
-            from dqam.geometry.area_answers import answer_areas  # compiled code, which rectangles do not need
-
-            found = answer_areas(self.histogram, areas)
-            deviations = None if self.uncertainty is None else self.uncertainty.area_deviations(areas, found)
-            return self._answers(found.value, deviations, areas, confidence)
-        deviations = None if self.uncertainty is None else self.uncertainty.deviations(areas.cells)
-        return self._answers(self.histogram.answers(areas.cells), deviations, areas, confidence)
+        return self._asked(areas, confidence)
 
     def profile(self, area: Any, *, crs: str | None = None, confidence: float = CONFIDENCE) -> pandas.DataFrame:
         """How the trips through an area, or the crossings of a line, are divided among the slices.
@@ -150,15 +144,33 @@ class PublishedMap:
         """
         import pandas
 
-        if not self.slices:
-            self.select("")  # raises, and says how to have slices
-        line = is_geometry(area) and area.geom_type in ("LineString", "MultiLineString", "LinearRing")
-        rows = []
-        for name in self.slices:
-            one = self.select(name)
-            rows.append(tuple((one.crossings if line else one.count)(area, crs=crs, confidence=confidence)))
-        columns = ["crossings" if line else "trips", "low", "high"]
-        return pandas.DataFrame(rows, pandas.Index(self.slices, name="slice"), columns)
+        if is_geometry(area):
+            line = area.geom_type in ("LineString", "MultiLineString", "LinearRing")
+            asked: Snapped | PlacedShapes = (place_lines if line else place_areas)([area], self.grid, crs)
+        else:
+            asked = snap(as_rectangles([area]), self.grid, crs)
+        found = self.by_slice(asked, confidence)
+        columns = {self.provenance.column(found[0].counted): [each.value[0] for each in found]}
+        columns |= {"low": [each.low[0] for each in found], "high": [each.high[0] for each in found]}
+        return pandas.DataFrame(columns, pandas.Index(self.slices, name="slice"))
+
+    def by_slice(self, asked: Snapped | PlacedShapes, confidence: float = CONFIDENCE) -> list[Answers]:
+        """The answers for each slice, in order."""
+        _check_confidence(confidence)
+        if not isinstance(self.histogram, SlicedHistogram):
+            raise InputError(NO_SLICES)
+        sliced, uncertainty, noise = self.histogram, self.uncertainty, self.share_noise
+        values = sliced.ask_each(_answer(asked), crossings=isinstance(asked, PlacedLines))
+        if uncertainty is None or noise is None:
+            return [self._answers(value, None, asked, confidence) for value in values]
+        of_all = uncertainty.whole if isinstance(uncertainty, SliceUncertainty) else uncertainty
+        assert of_all is not None
+        whole, off = _answer(asked)(sliced.whole), _deviations(of_all, sliced.whole, asked)
+        around = asked.cells if isinstance(asked, Snapped) else rectangles_around(asked.shapes)
+        return [
+            self._answers(value, noise.deviations([place], around, whole, value, off), asked, confidence)
+            for place, value in zip(sliced.chosen, values, strict=True)
+        ]
 
     def crossings(
         self,
@@ -176,8 +188,6 @@ class PublishedMap:
         """
         if slices is not None:
             return self.select(slices).crossings(lines, crs=crs, confidence=confidence)
-        from dqam.geometry.area_answers import answer_lines
-
         _check_confidence(confidence)
         if is_geometry(lines):
             return self.crossings([lines], crs=crs, confidence=confidence)[0]
@@ -187,9 +197,13 @@ class PublishedMap:
             return with_answers(lines, answers, self.provenance.column(answers.counted))
         if not isinstance(lines, PlacedLines):
             lines = place_lines(list(lines), self.grid, crs)
-        found = answer_lines(self.histogram, lines)
-        deviations = None if self.uncertainty is None else self.uncertainty.line_deviations(lines, found)
-        return self._answers(found.value, deviations, lines, confidence)
+        return self._asked(lines, confidence)
+
+    def _asked(self, asked: Snapped | PlacedShapes, confidence: float) -> Answers:
+        """The answers to what was placed on the grid."""
+        value = _answer(asked)(self.histogram)
+        off = None if self.uncertainty is None else _deviations(self.uncertainty, self.histogram, asked)
+        return self._answers(value, off, asked, confidence)
 
     def _answers(
         self, value: Floats, deviations: Floats | None, asked: Snapped | PlacedShapes, confidence: float
@@ -199,8 +213,8 @@ class PublishedMap:
         endless = isinstance(asked, PlacedLines)  # a trip can cross a line any number of times
         if self.uncertainty is not None and deviations is not None:
             low, high = self.uncertainty.around(value, deviations, confidence, math.inf if endless else None)
-        bounded = isinstance(self.histogram, SlicedHistogram)  # and cutting would break sums of slices
-        most = math.inf if endless or bounded else max(float(self.histogram.total), 0.0)
+        whole = not isinstance(self.histogram, SlicedHistogram)  # cutting would break sums of slices
+        most = max(float(self.histogram.total), 0.0) if whole and not endless else math.inf
         return Answers(np.clip(value, 0, most), low, high, asked)
 
     def cells(self, blocks: int | None = None, confidence: float = CONFIDENCE) -> Answers:
@@ -243,6 +257,30 @@ class PublishedMap:
             f"Delta = {spell_delta(delta)} is large for about {trips:,.0f} trips: it should be at most 1 divided "
             "by 100 times their number."
         )
+
+
+def _answer(asked: Snapped | PlacedShapes) -> Callable[[SpatialHistogram], Floats]:
+    """How a histogram answers what was placed on its grid."""
+    if isinstance(asked, Snapped):
+        return lambda histogram: histogram.answers(asked.cells)
+    from dqam.geometry.area_answers import answer_areas, answer_lines  # compiled code, which rectangles do not need
+
+    if isinstance(asked, PlacedAreas):
+        return lambda histogram: answer_areas(histogram, asked).value
+    assert isinstance(asked, PlacedLines)
+    return lambda histogram: answer_lines(histogram, asked).value
+
+
+def _deviations(uncertainty: Uncertainty, histogram: SpatialHistogram, asked: Snapped | PlacedShapes) -> Floats:
+    """The standard deviations of the answers."""
+    if isinstance(asked, Snapped):
+        return uncertainty.deviations(asked.cells)
+    from dqam.geometry.area_answers import answer_areas, answer_lines
+
+    if isinstance(asked, PlacedAreas):
+        return uncertainty.area_deviations(asked, answer_areas(histogram, asked))
+    assert isinstance(asked, PlacedLines)
+    return uncertainty.line_deviations(asked, answer_lines(histogram, asked))
 
 
 def _listed(names: Sequence[str]) -> str:
