@@ -154,13 +154,19 @@ class PublishedMap:
         columns |= {"low": [each.low[0] for each in found], "high": [each.high[0] for each in found]}
         return pandas.DataFrame(columns, pandas.Index(self.slices, name="slice"))
 
+    def values_by_slice(self, asked: Snapped | PlacedShapes) -> Floats:
+        """float64[slices, m]: the answers for each slice, without intervals; they add up exactly to those for all."""
+        if not isinstance(self.histogram, SlicedHistogram):
+            return np.zeros((0, len(asked.cut)))
+        return self.histogram.ask_each(_answer(asked), crossings=isinstance(asked, PlacedLines))
+
     def by_slice(self, asked: Snapped | PlacedShapes, confidence: float = CONFIDENCE) -> list[Answers]:
         """The answers for each slice, in order."""
         _check_confidence(confidence)
         if not isinstance(self.histogram, SlicedHistogram):
             raise InputError(NO_SLICES)
         sliced, uncertainty, noise = self.histogram, self.uncertainty, self.share_noise
-        values = sliced.ask_each(_answer(asked), crossings=isinstance(asked, PlacedLines))
+        values = self.values_by_slice(asked)
         if uncertainty is None or noise is None:
             return [self._answers(value, None, asked, confidence) for value in values]
         of_all = uncertainty.whole if isinstance(uncertainty, SliceUncertainty) else uncertainty
