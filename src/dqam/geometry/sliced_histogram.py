@@ -162,6 +162,11 @@ class SlicedHistogram(SpatialHistogram):
         found: Floats = np.diff(np.minimum(upto, upto[-1]), axis=0, prepend=0)
         return found[list(self.chosen)]
 
+    @property
+    def all_trips(self) -> float:
+        """The number of trips in all slices."""
+        return float(self.sizes.sum())
+
     @cached_property
     def sizes(self) -> Floats:
         """float64[all slices]: the number of trips in each slice."""

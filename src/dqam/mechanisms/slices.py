@@ -110,14 +110,16 @@ def find_patterns(
     patterns = balance.patterns(names, mixture, parts, measured.noise)
     rng = np.random.default_rng(0)  # any seed will do: this noise hides nothing
     shares, moved = _shares(patterns), []
-    start = tuple(part + LIFT * part.mean(axis=0) for part in (mixture, parts))  # products never leave 0
+    start = mixture + LIFT * mixture.mean(axis=0), parts + LIFT * parts.mean(axis=0)  # products never leave 0
     for _ in range(RESAMPLES):
         noisy = mixture @ parts + rng.normal(size=table.shape)
         again = balance.patterns(names, *factorised(noisy, *start, AGAIN), measured.noise)
         moved.append(_shares(again) - shares)
     weight = np.maximum(measured.lattice.add_up(whole.faces, whole.vertical, whole.horizontal)[0], 0).ravel()
     weight = weight + 1e-3 * weight.mean() + 1e-9
-    return patterns, ShareNoise(measured.lattice, np.stack(moved).reshape(RESAMPLES, len(names), cells), weight)
+    return patterns, ShareNoise(
+        measured.lattice, np.stack(moved).reshape(RESAMPLES, len(names), cells), weight, measured.noise[1]
+    )
 
 
 def factorised(table: Floats, mixture: Floats, parts: Floats, steps: int) -> tuple[Floats, Floats]:

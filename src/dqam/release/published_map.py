@@ -174,7 +174,9 @@ class PublishedMap:
         whole, off = _answer(asked)(sliced.whole), _deviations(of_all, sliced.whole, asked)
         around = asked.cells if isinstance(asked, Snapped) else rectangles_around(asked.shapes)
         return [
-            self._answers(value, noise.deviations([place], around, whole, value, off), asked, confidence)
+            self._answers(
+                value, noise.deviations([place], around, whole, value, off, sliced.all_trips), asked, confidence
+            )
             for place, value in zip(sliced.chosen, values, strict=True)
         ]
 

@@ -31,14 +31,22 @@ class ShareNoise:
     moved    float64[times, slices, cells]: how far fresh noise of the same scale moved the share of each slice in each
              coarse cell
     weight   float64[cells]: the trips in each coarse cell, up to a factor
+    sizes    standard deviation of the noise in the number of trips of each slice
     """
 
     lattice: Lattice
     moved: Floats
     weight: Floats
+    sizes: float
 
     def deviations(
-        self, slices: Sequence[int], rectangles: Integers, whole: Floats, value: Floats, of_whole: Floats
+        self,
+        slices: Sequence[int],
+        rectangles: Integers,
+        whole: Floats,
+        value: Floats,
+        of_whole: Floats,
+        trips: float,
     ) -> Floats:
         """The standard deviation of the answers for some slices together, float64[m].
 
@@ -46,12 +54,14 @@ class ShareNoise:
         whole       the answers for all trips
         value       the answers for these slices
         of_whole    the standard deviations of `whole`
+        trips       the number of trips in all slices
         """
         weight = np.maximum(self._sums(self.weight[None], rectangles)[0], 1e-12)
         moved = self._sums(self.moved[:, list(slices)].sum(axis=1) * self.weight, rectangles) / weight
         share = np.divide(value, whole, out=np.zeros(len(value)), where=whole > 0)
-        squares = (share * of_whole) ** 2 + (moved**2).mean(axis=0) * whole**2 + (UNLIKE * value * (1 - share)) ** 2
-        return np.asarray(np.sqrt(squares))
+        least = len(slices) * (self.sizes / max(trips, 1e-9)) ** 2 * (1 - share)  # however well patterns explain slices
+        noise = np.maximum((moved**2).mean(axis=0), least) * whole**2
+        return np.asarray(np.sqrt((share * of_whole) ** 2 + noise + (UNLIKE * value * (1 - share)) ** 2))
 
     def _sums(self, cells: Floats, rectangles: Integers) -> Floats:
         """Sums over the coarse cells in each rectangle: float64[times, m], of float64[times, cells]."""
@@ -88,7 +98,9 @@ class SliceUncertainty(Uncertainty):
         """The standard deviation of the answer to each rectangle."""
         sliced, of_all, shares = self._parts
         whole, value = sliced.whole.answers(rectangles), sliced.answers(rectangles)
-        return shares.deviations(sliced.chosen, rectangles, whole, value, of_all.deviations(rectangles))
+        return shares.deviations(
+            sliced.chosen, rectangles, whole, value, of_all.deviations(rectangles), sliced.all_trips
+        )
 
     def area_deviations(self, areas: PlacedAreas, answers: AreaAnswers) -> Floats:
         """The standard deviation of the answer to each area; NaN for areas outside the grid."""
@@ -97,7 +109,7 @@ class SliceUncertainty(Uncertainty):
         sliced, of_all, shares = self._parts
         whole = answer_areas(sliced.whole, areas)
         off = of_all.area_deviations(areas, whole)
-        return shares.deviations(sliced.chosen, areas.rectangles, whole.value, answers.value, off)
+        return shares.deviations(sliced.chosen, areas.rectangles, whole.value, answers.value, off, sliced.all_trips)
 
     def line_deviations(self, lines: PlacedLines, answers: AreaAnswers) -> Floats:
         """The standard deviation of the crossings of each line; NaN for lines outside."""
@@ -106,7 +118,9 @@ class SliceUncertainty(Uncertainty):
         sliced, of_all, shares = self._parts
         whole = answer_lines(sliced.whole, lines)
         off = of_all.line_deviations(lines, whole)
-        return shares.deviations(sliced.chosen, rectangles_around(lines.shapes), whole.value, answers.value, off)
+        return shares.deviations(
+            sliced.chosen, rectangles_around(lines.shapes), whole.value, answers.value, off, sliced.all_trips
+        )
 
     def around(
         self, answers: Floats, deviations: Floats, confidence: float, most: float | None = None
