@@ -20,7 +20,7 @@ from dqam.values.uncertainty import Uncertainty
 if TYPE_CHECKING:
     from dqam.geometry.area_answers import AreaAnswers
 
-UNLIKE = 0.08  # standard deviation of what patterns do not explain, relative to an answer for slices
+UNLIKE = 0.6  # standard deviation of what shares on a lattice cannot show, relative to an answer, times its side
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +60,9 @@ class ShareNoise:
         moved = self._sums(self.moved[:, list(slices)].sum(axis=1) * self.weight, rectangles) / weight
         share = np.divide(value, whole, out=np.zeros(len(value)), where=whole > 0)
         least = len(slices) * (self.sizes / max(trips, 1e-9)) ** 2 * (1 - share)  # however well patterns explain slices
+        unlike = UNLIKE / max(self.lattice.shape)
         noise = np.maximum((moved**2).mean(axis=0), least) * whole**2
-        return np.asarray(np.sqrt((share * of_whole) ** 2 + noise + (UNLIKE * value * (1 - share)) ** 2))
+        return np.asarray(np.sqrt((share * of_whole) ** 2 + noise + (unlike * value * (1 - share)) ** 2))
 
     def _sums(self, cells: Floats, rectangles: Integers) -> Floats:
         """Sums over the coarse cells in each rectangle: float64[times, m], of float64[times, cells]."""
