@@ -140,6 +140,7 @@ def test_it_holds_nothing_but_what_was_charged_or_public(tmp_path: Path) -> None
                 "versions",
                 "neighbours",
                 "slices",
+                "slice_names",
                 "timezone",
             ),
         }

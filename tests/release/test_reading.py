@@ -19,7 +19,7 @@ from dqam import cities
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
 from dqam.release.file import SEAL_SIZE
-from tests.release.cases import HERE, sealed, seeded, strolls, with_delta
+from tests.release.cases import HERE, sealed, seeded, sliced, strolls, with_delta
 
 FUZZED = int(os.environ.get("DQAM_FUZZ", "300"))
 
@@ -319,3 +319,39 @@ def test_saved_by_another_program_it_is_refused(tmp_path: Path) -> None:
         dataset.to_netcdf(tmp_path / "again.nc")
     with pytest.raises(InputError, match="again.nc is not a release"):
         dqam.open(tmp_path / "again.nc")
+
+
+def times(file: h5py.File, name: str, factor: float) -> None:
+    file[name].write_direct(file[name][()] * factor)
+
+
+SLICE_CHANGES: dict[str, Callable[[h5py.File, dict[str, Any]], object]] = {
+    "no names": lambda file, facts: facts.update(slice_names=[]),
+    "names twice": lambda file, facts: facts.update(slice_names=["00"] * 24),
+    "names that are numbers": lambda file, facts: facts.update(slice_names=list(range(24))),
+    "names of several lines": lambda file, facts: facts.update(slice_names=[f"{i}\n" for i in range(24)]),
+    "shares below 0": lambda file, facts: times(file, "slice_mixture", -1),
+    "shares of too much": lambda file, facts: times(file, "slice_endpoints", 2),
+    "shares without a number": lambda file, facts: file["slice_crossings"].write_direct(
+        file["slice_crossings"][()] * np.nan
+    ),
+    "weights of 0": lambda file, facts: times(file, "slice_weight", 0),
+    "noise below 0": lambda file, facts: file["slice_noise"].write_direct(np.array(-1.0)),
+    "no lattice": lambda file, facts: file.pop("slice_east"),
+    "no mixture": lambda file, facts: file.pop("slice_mixture"),
+}
+
+
+@pytest.mark.parametrize("change", SLICE_CHANGES.values(), ids=SLICE_CHANGES.keys())
+def test_slices_that_were_changed_are_refused(
+    change: Callable[[h5py.File, dict[str, Any]], object], tmp_path: Path
+) -> None:
+    sliced().save(tmp_path / "map.nc")
+    body = io.BytesIO((tmp_path / "map.nc").read_bytes()[:-SEAL_SIZE])
+    with h5py.File(body, "r+") as file:
+        facts = json.loads(file.attrs["dqam"])
+        change(file, facts)
+        file.attrs["dqam"] = json.dumps(facts)
+    (tmp_path / "changed.nc").write_bytes(sealed(body.getvalue()))
+    with pytest.raises(InputError, match=r"changed\.nc is not a"):
+        dqam.open(tmp_path / "changed.nc")

@@ -164,6 +164,7 @@ def _facts(release: PublishedMap) -> dict[str, Any]:
         "grid": {"bounds": grid.bounds, "rows": grid.rows, "columns": grid.columns, "crs": grid.crs},
         "uncertainty": None if uncertainty is None else uncertainty.numbers,
         "scales": _scales(release.histogram),
+        "slice_names": list(release.slices),
     }
 
 

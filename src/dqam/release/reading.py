@@ -25,7 +25,6 @@ from dqam.geometry.grid import MAX_SIDE, Grid
 from dqam.geometry.histogram import SpatialHistogram, TwoScaleHistogram
 from dqam.geometry.lattice import Lattice
 from dqam.geometry.sliced_histogram import Patterns, SlicedHistogram
-from dqam.geometry.slicing import Slicing
 from dqam.release.file import PACKED, SCHEMA, SEAL, SEAL_SIZE
 from dqam.release.provenance import Provenance, check_crs
 from dqam.release.release import Release
@@ -33,7 +32,7 @@ from dqam.values.guarantee import Neighbours, PaidQuestion, Unit
 from dqam.values.slice_uncertainty import ShareNoise
 from dqam.values.uncertainty import Uncertainty
 
-KEYS = frozenset({"schema", "grid", "uncertainty", "scales", *Provenance.__dataclass_fields__})
+KEYS = frozenset({"schema", "grid", "uncertainty", "scales", "slice_names", *Provenance.__dataclass_fields__})
 TEXTS = ("id", "title", "created", "mechanism", "mechanism_about", "queries", "gap", "salt", "slices", "timezone")
 FLAGS = ("private", "row_is_trip", "monotone")
 FRACTION = re.compile(r"\d{1,101}(/\d{1,101})?", re.ASCII)
@@ -42,7 +41,7 @@ LARGEST_FILE = 2**32  # bytes
 LARGEST = 1e15  # number of trips that is accepted
 MOST_ENTRIES = 10_000
 MOST_RESAMPLES = 64
-MOST_PATTERNS = 64
+MOST_PATTERNS, MOST_SLICES = 64, 400
 
 
 def open_release(path: str | os.PathLike[str]) -> Release:
@@ -93,7 +92,7 @@ def _facts(file: h5py.File) -> dict[str, Any]:
         raise InputError(
             f"it has version {schema} of the format, and this dqam knows versions up to {SCHEMA}; install a newer dqam."
         )
-    for key, none in (("delta", "0"), ("slices", ""), ("timezone", "")):
+    for key, none in (("delta", "0"), ("slices", ""), ("timezone", ""), ("slice_names", [])):
         facts.setdefault(key, none)  # files from before there were these
     if facts.keys() != KEYS:
         odd = ", ".join(repr(key)[:40] for key in sorted(facts.keys() ^ KEYS)[:5])
@@ -144,22 +143,25 @@ def _restored(facts: dict[str, Any], file: h5py.File) -> Release:
     )
     shares = None
     if provenance.slices:
-        histogram, shares = _slices(Slicing.parse(provenance.slices), histogram, file)
+        histogram, shares = _slices(facts["slice_names"], histogram, file)
     return Release(histogram, provenance, _uncertainty(facts["uncertainty"], histogram, file), shares)
 
 
-def _slices(slicing: Slicing, whole: SpatialHistogram, file: h5py.File) -> tuple[SlicedHistogram, ShareNoise | None]:
+def _slices(names: list[str], whole: SpatialHistogram, file: h5py.File) -> tuple[SlicedHistogram, ShareNoise | None]:
     """The histogram with its slices, and the uncertainty of their shares."""
+    known = isinstance(names, list) and all(isinstance(name, str) and name.isprintable() and name for name in names)
+    if not known or not len(set(names)) == len(names) <= MOST_SLICES:
+        raise InputError(f"the names of its slices are not up to {MOST_SLICES} different texts of one line.")
     lattice = _lattice(file, "slice_east", "slice_north", whole.grid)
     count, patterns = file["slice_mixture"].shape
-    if count != len(slicing) or not 0 < patterns <= MOST_PATTERNS:
-        raise InputError(f"{count} slices of {patterns} patterns do not fit slices by {slicing}.")
+    if count != len(names) or not 0 < patterns <= MOST_PATTERNS:
+        raise InputError(f"{count} slices of {patterns} patterns do not fit {len(names)} names of slices.")
     mixture = _numbers(file, "slice_mixture", (count, patterns))
     fields = [_numbers(file, f"slice_{name}", (patterns, *lattice.shape)) for name in ("endpoints", "crossings")]
     for shares in (mixture, *fields):
         if shares.min() < 0 or not np.allclose(shares.sum(axis=0), 1, atol=1e-6):
             raise InputError("the shares of its slices are negative or do not add up to 1.")
-    histogram = SlicedHistogram.of_patterns(whole, Patterns(slicing.names, lattice, mixture, *fields))
+    histogram = SlicedHistogram.of_patterns(whole, Patterns(tuple(names), lattice, mixture, *fields))
     if "slice_moved" not in file:
         return histogram, None
     times = file["slice_moved"].shape[0]
