@@ -225,3 +225,38 @@ def test_a_file_that_was_read_names_its_data_set(tmp_path: Path, ledger: Ledger)
     assert (account.name, len(account.publications)) == ("rides", 2)
     with pytest.raises(InputError, match="this name"):
         publish(pd.read_parquet(tmp_path / "rides.parquet"), GRID, 1, ledger=ledger)
+
+
+@pytest.mark.parametrize("engine", ["local", "duckdb"])
+def test_slices_are_paid_for_with_the_map(engine: str, ledger: Ledger, tmp_path: Path) -> None:
+    cities.write_parquet(cities.city_trips(2_000, 0, rhythm=True), tmp_path / "city.parquet", 2_000, lambda *_: None)
+    release = publish(
+        tmp_path / "city.parquet", GRID, 1, by="hour*weekpart", timezone="UTC", engine=engine, ledger=ledger
+    )
+    assert release.provenance.epsilon == sum(entry.epsilon or 0 for entry in release.provenance.paid) == 1
+    sliced = [entry for entry in release.provenance.paid if entry.name.endswith(", by slice")]
+    assert sum(entry.epsilon or 0 for entry in sliced) == Fraction(1, 4)
+    assert (release.provenance.slices, release.provenance.timezone) == ("hour*weekpart", "UTC")
+    assert len(release.slices) == 48
+    profile = release.profile(cities.BOUNDS)
+    assert profile["trips"].sum() == release.trips.value
+    assert abs(release.trips.value - 2_000) < 200
+    rush = release.select(["08 weekday", "17 weekday"]).trips.value
+    assert rush > release.select(["03 weekday", "04 weekday"]).trips.value
+
+
+def test_slices_for_persons_with_a_delta(ledger: Ledger) -> None:
+    release = publish(
+        next(cities.city_trips(2_000, 0, rhythm=True)), GRID, 1, by="weekday", unit="person", max_trips=5, delta="1e-8",
+        dataset="city", ledger=ledger, sure=True,
+    )  # fmt: skip
+    assert release.provenance.delta == Fraction(1, 10**8)
+    assert release.profile(cities.BOUNDS)["trips"].sum() == release.trips.value
+
+
+def test_trips_that_cannot_be_sliced_are_refused_before_the_charge(ledger: Ledger) -> None:
+    times = pd.DataFrame({"tid": [1, 1], "lon": [-30.0, -30.0], "lat": [45.0, 45.0]})
+    for by, match in (("hour", "has no times"), ("kind=a,b", "no column 'kind'")):
+        with pytest.raises(InputError, match=match):
+            publish(times, GRID, 1, by=by, dataset="city", ledger=ledger)
+    assert not ledger.history()

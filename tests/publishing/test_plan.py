@@ -223,3 +223,18 @@ def test_a_delta_must_be_far_below_one_in_the_trips(delta: str, expect: int | No
         dqam.publish(TRIPS, GRID, 1, delta=delta, expect=expect, dataset="taxis")
     Plan.of(GRID, 1, delta="1e-6").check(source, expect=10_000)
     Plan.of(GRID, 1).check(source, expect=10**9)
+
+
+def test_a_plan_with_slices_fits_its_curator() -> None:
+    plan = Plan.of(GRID, 1, by="hour")
+    curator = Curator(walk(TRIPS, GRID), Budget(1), SeededNoise(0))
+    with pytest.raises(InputError, match="different slices from the plan"):
+        plan.release(curator, "id")
+    assert not curator.spent
+    for kwargs, match in (
+        ({"by": "hours"}, "did you mean 'hour'"),
+        ({"timezone": "UTC"}, "timezone='UTC' is for slices"),
+        ({"by": "hour", "mechanism": "laplace"}, "need the mechanism 'flux'"),
+    ):
+        with pytest.raises(InputError, match=match):
+            Plan.of(GRID, 1, **kwargs)  # type: ignore[arg-type]
