@@ -14,7 +14,7 @@ from dqam.explorer.geojson import null_for_nan
 from dqam.explorer.layer import in_degrees
 from dqam.explorer.schema import CRS_PATTERN
 from dqam.geometry.grid import DEGREES, Grid, is_degrees
-from dqam.release.answers import Answers
+from dqam.release.answers import Answer, Answers
 from dqam.release.release import Release
 
 
@@ -58,12 +58,15 @@ def columns(release: Release, answers: Answers) -> dict[str, list[Any]]:
     }
 
 
+def estimate(answer: Answer) -> dict[str, float | None]:
+    """An answer by the names in the API."""
+    return dict(zip(("value", "low", "high"), null_for_nan(list(answer)), strict=True))
+
+
 def release_info(n: int, name: str, release: Release) -> dict[str, Any]:
     """What the list of releases says about one."""
     provenance, grid = release.provenance, release.grid
     west, south, east, north = degrees = in_degrees(np.array([grid.bounds]), grid)[0].tolist()
-    trips = release.trips
-    value, low, high = null_for_nan([trips.value, trips.low, trips.high])
     return {
         "n": n,
         "name": name,
@@ -82,5 +85,8 @@ def release_info(n: int, name: str, release: Release) -> dict[str, Any]:
             "cell_degrees": [(east - west) / grid.columns, (north - south) / grid.rows],
             "cell_metres": list(grid.cell_metres),
         },
-        "trips": {"value": value, "low": low, "high": high},
+        "trips": estimate(release.trips),
+        "slices": list(release.slices),
+        "sliced_by": provenance.slices,
+        "timezone": provenance.timezone,
     }
