@@ -130,10 +130,10 @@ def hourly() -> Release:
 
 @pytest.fixture(scope="session")
 def days(hourly: Release, first: Release) -> Iterator[Served]:
-    """One by hour; two by whether it is a weekend, the second for persons; and one without slices."""
-    parts = [sliced_city(seed, "weekpart", None) for seed in (2, 3)]
-    releases = [("hours", hourly), ("april", parts[0]), ("persons", of_persons(parts[1])), ("whole", first)]
-    with serving(releases) as served:
+    """By hour, by part of the week, the same of persons, without slices, and again by part of the week."""
+    april, may = (sliced_city(seed, "weekpart", None) for seed in (2, 3))
+    named = {"hours": hourly, "april": april, "persons": of_persons(may), "whole": first, "may": may}
+    with serving(list(named.items())) as served:
         yield served
 
 

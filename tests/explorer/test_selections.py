@@ -33,7 +33,7 @@ def post(served: Served, path: str, body: object, **query: object) -> httpx.Resp
 
 
 def test_the_list_says_the_slices_and_their_rule(days: Served) -> None:
-    hours, april, persons, whole = httpx.get(f"{days.address}/api/releases").json()
+    hours, april, persons, whole, _ = httpx.get(f"{days.address}/api/releases").json()
     assert hours["slices"] == [f"{hour:02}" for hour in range(24)]
     assert (hours["sliced_by"], hours["timezone"]) == ("hour", "Europe/Lisbon")
     assert (april["slices"], april["sliced_by"], april["timezone"]) == (["weekday", "weekend"], "weekpart", "")
