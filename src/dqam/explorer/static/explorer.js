@@ -508,11 +508,11 @@ async function paint() {
 function showLegend(scale, facts, mode) {
   const where = String(facts.block) === "1,1" ? "per cell" : `per ${facts.block[0]} × ${facts.block[1]} cells`;
   drawScale(scale, (mode === "difference"
-    ? `Trips ${where}: ${state.releases[state.against].name} − ${state.releases[state.show].name}` : `Distinct trips ${where}`) + inSlice().replace("–", "\u2060–\u2060")); // one word
+    ? `Trips ${where}: ${state.releases[state.against].name} − ${state.releases[state.show].name}` : `Distinct trips ${where}`) + inSlice());
 }
 
 function drawScale(scale, title) {
-  $("legend-title").textContent = title;
+  $("legend-title").textContent = title.replaceAll("–", "\u2060–\u2060"); // no line breaks within hours
   $("here").textContent = "";
   const [canvas, context] = [$("ramp"), $("ramp").getContext("2d")];
   context.clearRect(0, 0, canvas.width, 1);
