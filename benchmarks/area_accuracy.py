@@ -20,8 +20,8 @@ from benchmarks.measure import claim, options
 from dqam.experiments.datasets import made_up, real
 from dqam.geometry.area_answers import answer_areas, answer_lines
 from dqam.geometry.area_counting import count_crossings, count_in_areas
-from dqam.geometry.areas import PlacedAreas, Shapes, place_areas, place_lines
-from dqam.geometry.arrays import Floats
+from dqam.geometry.areas import PlacedAreas, place_areas, place_lines
+from dqam.geometry.arrays import Floats, Shapes
 from dqam.geometry.border import Rings
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram, TwoScaleHistogram

@@ -11,7 +11,8 @@ import shapely
 
 from benchmarks.measure import claim, options, seconds
 from dqam import cities
-from dqam.geometry.areas import Shapes, place_areas
+from dqam.geometry.areas import place_areas
+from dqam.geometry.arrays import Shapes
 from dqam.geometry.grid import Grid
 from dqam.geometry.walks import walk
 from dqam.privacy.budget import Budget

@@ -192,13 +192,15 @@ def test_zones_in_a_plan(trips: Path, tmp_path: Path) -> None:
     small, middle, large = (table.error(band, 20_000) for band in ("2-4", "17-32", "65-128"))
     assert rows[: len(lines(planned(trips, "--expect", "20000")))] == lines(planned(trips, "--expect", "20000"))
     at = rows.index("Expected error by size of your zones")
-    assert rows[at + 1 : at + 9] == [
+    assert rows[at + 1 : at + 10] == [
         "Zones Side (cells) On the ground Expected error",
         f"1 0.5 20 m ≥ {spelled(small.error)}",
         f"1 3 120 m {spelled(small.error, small.low, small.high)}",
         f"2 20 to 24 780 to 940 m {spelled(middle.error, middle.low, middle.high)}",
         f"1 200 7.81 km ≤ {spelled(large.error)}",
-        f"Your 5 zones on the map: from about {spelled(large.error)} or less to about {spelled(small.error)} or more.",
+        f"Your 5 zones on the map: from about {spelled(large.error)} or less to about {spelled(small.error)} or more "
+        "of the average answer.",
+        "These are averages over zones of like size; a single zone can be off by more.",
         "1 of 6 zones is smaller than one cell of the map: Zone 0.",
         "1 of 6 zones lies outside the map and has no answer: Zone 5.",
     ]
@@ -214,7 +216,8 @@ def test_a_plan_names_at_most_five_zones(trips: Path, tmp_path: Path) -> None:
     assert (
         "7 of 7 zones are smaller than one cell of the map: Zone 0, Zone 1, Zone 2, Zone 3, Zone 4 and 2 more." in shown
     )
-    assert f"Your 7 zones: about {spelled(measured_table().error('2-4', 20_000).error)} or more." in lines(shown)
+    error = spelled(measured_table().error("2-4", 20_000).error)
+    assert f"Your 7 zones: about {error} or more of the average answer." in lines(shown)
 
 
 def test_zones_for_several_numbers_of_trips_share_a_table(trips: Path, tmp_path: Path) -> None:

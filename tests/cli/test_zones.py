@@ -70,8 +70,48 @@ def test_answers_are_saved_with_the_attributes(name: str, city: Path, tmp_path: 
     found = geopandas.read_parquet(output) if name.endswith("parquet") else geopandas.read_file(output)
     assert float(found.trips[0]) == dqam.open(city).count(DISC).value
     assert found.DISTRICT[0] == "Zone 0"
+    assert [str(found[name][0]) in ("0", "False") for name in ("grown", "cut", "repaired", "outside")] == [True] * 4
     again = run("query", city, "--areas", zones, "-o", output)
     assert (again.returncode, "--overwrite" in again.stderr) == (2, True)
+
+
+def test_earlier_answers_are_replaced_and_it_is_said(city: Path, trips: Path, tmp_path: Path) -> None:
+    zones, once, twice = write(tmp_path / "zones.parquet", DISC, FAR), tmp_path / "once.parquet", tmp_path / "twice.csv"
+    assert run("query", city, "--areas", zones, "-o", once).returncode == 0
+    for command in (["query", city], ["count", trips, *CITY]):
+        done = run(*command, "--areas", once, "-o", twice, "--overwrite")
+        said = "columns in place of trips, low, high, grown, cut, repaired, outside of once.parquet."
+        assert said in " ".join(done.stderr.split())
+    header, _, far = twice.read_text().splitlines()
+    assert header == "DISTRICT,name,exact_count_not_private,cut,repaired,outside"
+    assert far == "Zone 1,Zone 1,,1,0,1"
+    own = tmp_path / "own.parquet"
+    geopandas.GeoDataFrame({"trips": [3]}, geometry=[DISC], crs="EPSG:4326").to_parquet(own)
+    assert run("count", trips, *CITY, "--areas", own, "-o", twice, "--overwrite").returncode == 0
+    assert twice.read_text().startswith("name,trips,exact_count_not_private")
+
+
+def test_exported_hexagons_keep_their_names(city: Path, tmp_path: Path) -> None:
+    pytest.importorskip("h3")
+    hexagons = tmp_path / "h.parquet"
+    assert run("export", city, "--h3", "7", "-o", hexagons).returncode == 0
+    found = json.loads(run("query", city, "--areas", hexagons, "--json").stdout)
+    assert found["names"] == geopandas.read_parquet(hexagons).h3.tolist()
+
+
+def test_help_tells_the_columns_and_the_formats() -> None:
+    told = " ".join(run("query", "--help").stdout.split())
+    for words in ("grown whether", "cut whether", "repaired whether", "outside whether", ".json"):
+        assert words in told
+    told = " ".join(run("serve", "--help").stdout.split())
+    assert "polygons and lines" in told
+    assert "GeoJSON file of zones or lines" in told
+
+
+def test_polygons_are_no_lines(city: Path, tmp_path: Path) -> None:
+    done = run("query", city, "--lines", write(tmp_path / "zones.parquet", DISC))
+    assert done.returncode == 2
+    assert "count the trips in it with --areas FILE" in " ".join(done.stderr.split())
 
 
 def test_lines_are_crossed(city: Path, tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ import httpx
 import numpy as np
 import pytest
 import shapely
+from pydantic import ValidationError
 
+from dqam.explorer.geojson import REQUESTS, Kind
 from dqam.explorer.middleware import MOST_GEOJSON_BYTES
 from dqam.explorer.schema import MOST_CORNERS, MOST_FEATURES
 from dqam.geometry.grid import Grid, transform
@@ -15,6 +17,7 @@ from tests.explorer.conftest import Served
 
 TRIANGLE = [[-30.02, 44.98], [-29.99, 44.985], [-30.0, 45.02], [-30.02, 44.98]]
 LINE = [[-30.02, 44.98], [-29.99, 45.01]]
+AS_LINE = shapely.LineString(LINE)
 
 
 def post(served: Served, path: str, body: object, n: int = 0, **options: object) -> httpx.Response:
@@ -81,6 +84,54 @@ def test_one_feature_or_geometry_is_enough(pair: Served) -> None:
     for body in (polygon(TRIANGLE), feature(polygon(TRIANGLE)), polygon([[*place, 12.5] for place in TRIANGLE])):
         (one,) = post(pair, "areas", body).json()["features"]
         assert one["properties"]["trips"] == wanted.value
+
+
+def test_positions_may_have_further_numbers_and_not_all_as_many(pair: Served) -> None:
+    release = pair.releases[0][1]
+    ring = [[*place, *[12.5, 1.0][: i % 3]] for i, place in enumerate(TRIANGLE)]
+    for path, body, wanted in (
+        ("areas", polygon(ring), release.count(shapely.Polygon(TRIANGLE), crs="EPSG:4326")),
+        ("areas", {"type": "MultiPolygon", "coordinates": [[ring]]}, release.count(shapely.Polygon(TRIANGLE))),
+        ("lines", {"type": "LineString", "coordinates": [[*LINE[0], 1], LINE[1]]}, release.crossings(AS_LINE)),
+        ("lines", {"type": "MultiLineString", "coordinates": [[[*LINE[0], 1], LINE[1]]]}, release.crossings(AS_LINE)),
+    ):
+        answer = post(pair, path, body)
+        assert answer.status_code == 200, answer.text
+        (one,) = answer.json()["features"]
+        assert one["properties"]["trips" if path == "areas" else "crossings"] == pytest.approx(wanted.value)
+        assert one["geometry"] == body
+
+
+@pytest.mark.parametrize("kind", ["areas", "lines"])
+def test_coordinates_that_are_too_large_get_one_sentence(mixed: Served, kind: str) -> None:
+    big = 1.7e308
+    places = [[-big, -big], [big, -big], [big, big / 2], [-big, -big]]
+    body = polygon(places) if kind == "areas" else {"type": "LineString", "coordinates": places}
+    answer = post(mixed, kind, body, n=1, crs="grid")
+    assert answer.status_code == 400
+    assert "too large" in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("areas", polygon(*[[]] * 1000)),
+        ("areas", polygon([[]] * 1000)),
+        ("areas", polygon([[""] * 1000])),
+        ("areas", {"type": "MultiPolygon", "coordinates": [[]] * 1000}),
+        ("areas", {"type": "MultiPolygon", "coordinates": [[[]] * 1000]}),
+        ("areas", collection(*[{}] * 1000)),
+        ("lines", {"type": "LineString", "coordinates": [[]] * 1000}),
+        ("lines", {"type": "MultiLineString", "coordinates": [[]] * 1000}),
+        ("lines", collection(*[{}] * 1000)),
+    ],
+    ids=range(9),
+)
+def test_validation_stops_at_the_first_mistake(kind: Kind, body: object) -> None:
+    """A thousand errors would be a thousand times as large as the request."""
+    with pytest.raises(ValidationError) as caught:
+        REQUESTS[kind].validate_python(body)
+    assert caught.value.error_count() < 10
 
 
 @pytest.mark.parametrize("crs", ["EPSG:28355", "grid"])

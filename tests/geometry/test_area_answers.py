@@ -1,5 +1,7 @@
 """Answers for areas of any shape: what must hold for them, and how close they come to exact counts of known trips."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 import shapely
@@ -111,3 +113,14 @@ def test_crossings_of_lines_are_close_and_add_up() -> None:
     np.testing.assert_allclose(found.value, true, rtol=0.08)
     both = answer_lines(EXACT, place_lines([shapely.multilinestrings(lines[:2])], GRID))
     np.testing.assert_allclose(both.value[0], found.value[:2].sum())
+
+
+def test_a_shell_with_many_holes_is_copied_once() -> None:
+    angles = np.linspace(0, 2 * np.pi, 5000)
+    shell = np.stack([32 + 30 * np.cos(angles), 32 + 30 * np.sin(angles)], axis=1)
+    holes = [[(x, y), (x + 0.1, y), (x, y + 0.1)] for x in range(20, 44) for y in range(20, 44)]
+    areas = place_areas([Polygon(shell, holes)], GRID)
+    with patch("shapely.polygons", wraps=shapely.polygons) as filled:
+        found = answer_areas(EXACT, areas)
+    assert max(np.size(call.args[0]) for call in filled.call_args_list) == 1
+    assert 0 < found.value[0] < EXACT.total

@@ -55,6 +55,8 @@ def test_names_of_another_column_and_numbers(tmp_path: Path) -> None:
     path = write(tmp_path / "z.gpkg", SQUARES)
     assert read_shapes(path, "code").names == ("7", "8")
     assert read_shapes(write(tmp_path / "n.gpkg", SQUARES[["people", "geometry"]])).names == ("1", "2")
+    hexagons = SQUARES[["people", "geometry"]].assign(h3=["89196c", "89196d"])
+    assert read_shapes(write(tmp_path / "h.parquet", hexagons)).names == ("89196c", "89196d")
     with pytest.raises(InputError, match="no column 'DISTRICT'; its columns are name, code, people"):
         read_shapes(path, "DISTRICT")
 
@@ -103,3 +105,10 @@ def test_coordinates_that_are_not_numbers_reach_the_check_of_areas(tmp_path: Pat
     path = tmp_path / "nan.geojson"
     path.write_text('{"type": "Polygon", "coordinates": [[[0, 0], [NaN, 1], [1, 1], [0, 0]]]}')
     assert not np.isfinite(shapely.get_coordinates(read_shapes(path).shapes)).all()
+
+
+def test_a_shapefile_without_its_index_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "lone.shp", SQUARES)
+    path.with_suffix(".shx").unlink()
+    with pytest.raises(InputError, match=r"without lone\.shx, which is missing; keep the \.shp, \.shx, .* together"):
+        read_shapes(path)

@@ -9,6 +9,7 @@ from dqam import cities
 from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
@@ -35,6 +36,19 @@ def seeded(
     plan = Plan.of(grid or Grid.over(cities.BOUNDS, 5), epsilon, mechanism, title="A city", delta=delta)
     curator = Curator(walk(trips, plan.grid), Budget.of(plan.promise), SeededNoise(seed))
     return plan.release(curator, f"{mechanism}-{seed}")
+
+
+def sliced(
+    by: str = "hour", resolution: int = 5, epsilon: str = "20", n: int = 1_500, mechanism: str = "flux", seed: int = 0
+) -> Release:
+    """A release with slices of trips that follow a daily rhythm; it says that it is not private."""
+    (trips,) = cities.city_trips(n, 1, rhythm=True)
+    plan = Plan.of(Grid.over(cities.BOUNDS, resolution), epsilon, mechanism, title="A city by day", by=by)
+    assert plan.slicing is not None
+    walks = walk(plan.slicing.labelled(trips), plan.grid)
+    aggregates = Aggregates.of(walks, slices=len(plan.slicing))
+    curator = Curator(aggregates, Budget.of(plan.promise), SeededNoise(seed))
+    return plan.release(curator, f"sliced-{seed}")
 
 
 def as_if_private(release: Release) -> Release:

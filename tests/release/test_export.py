@@ -4,8 +4,11 @@ import csv
 import json
 from pathlib import Path
 
+import geopandas
 import numpy as np
+import pandas
 import pytest
+import rasterio
 import shapely
 
 import dqam
@@ -14,7 +17,7 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips
 from dqam.release.export import export
 from dqam.release.release import Release
-from tests.release.cases import HERE, as_if_private, seeded, strolls, with_delta
+from tests.release.cases import HERE, as_if_private, seeded, sliced, strolls, with_delta
 
 METRES = Grid((320_000, 5_812_000, 324_000, 5_816_000), 16, 8, "EPSG:28355")
 
@@ -122,3 +125,23 @@ def test_uneven_blocks_make_no_geotiff(tmp_path: Path) -> None:
 def test_an_unknown_form_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"must end with one of \.tif, \.tiff, \.parquet, \.geojson, \.csv"):
         export(seeded(), tmp_path / "map.xls")
+
+
+def test_slices_add_up_in_every_export(tmp_path: Path) -> None:
+    release = as_if_private(sliced())
+    names = [f"trips {name}" for name in release.slices]
+    for suffix in (".csv", ".parquet", ".tif"):
+        export(release, tmp_path / f"cells{suffix}")
+    table = pandas.read_csv(tmp_path / "cells.csv")
+    assert table[names].sum(axis=1).equals(table["trips"])
+    frame = geopandas.read_parquet(tmp_path / "cells.parquet")
+    assert frame[names].sum(axis=1).equals(frame["trips"])
+    with rasterio.open(tmp_path / "cells.tif") as file:
+        assert list(file.descriptions) == ["trips", "low", "high", *names]
+        bands = file.read()
+    np.testing.assert_array_equal(bands[3:].sum(axis=0), bands[0])
+    export(release.select(["07", "08"]), tmp_path / "some.csv")
+    some = pandas.read_csv(tmp_path / "some.csv")
+    assert some["trips"].equals(table["trips 07"] + table["trips 08"])
+    hexagons = release.to_h3(8)
+    assert hexagons[names].sum(axis=1).equals(hexagons["trips"])

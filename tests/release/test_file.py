@@ -20,7 +20,7 @@ from dqam.mechanisms import MECHANISMS
 from dqam.release.file import SEAL_SIZE
 from dqam.release.release import Release
 from dqam.runtime.files import write_whole
-from tests.release.cases import HERE, as_if_private, sealed, seeded, strolls
+from tests.release.cases import HERE, as_if_private, sealed, seeded, sliced, strolls
 
 METRES = Grid((320_000, 5_812_000, 324_000, 5_816_000), 8, 4, "EPSG:28355")
 RELEASES: dict[str, Callable[[], Release]] = {
@@ -31,6 +31,9 @@ RELEASES: dict[str, Callable[[], Release]] = {
     "one cell": lambda: seeded(Grid(HERE, 1, 1), trips=strolls(HERE)),
     "one row": lambda: seeded(Grid(HERE, 1, 5), trips=strolls(HERE)),
     "as if private": lambda: as_if_private(seeded()),
+    "by hour": sliced,
+    "by kind": lambda: sliced("weekpart"),
+    "slices without a signal": lambda: sliced(epsilon="0.01"),
 }
 
 
@@ -136,6 +139,8 @@ def test_it_holds_nothing_but_what_was_charged_or_public(tmp_path: Path) -> None
                 "private",
                 "versions",
                 "neighbours",
+                "slices",
+                "timezone",
             ),
         }
     assert tmp_path.name.encode() not in (tmp_path / "map.nc").read_bytes()
@@ -157,3 +162,38 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def test_slices_come_back(tmp_path: Path) -> None:
+    release = sliced()
+    release.save(tmp_path / "map.nc")
+    again = dqam.open(tmp_path / "map.nc")
+    assert again.slices == release.slices == tuple(f"{hour:02}" for hour in range(24))
+    west, south, east, north = cities.BOUNDS
+    area = west + 0.03, south + 0.02, east - 0.04, north - 0.03
+    for one in (release, again):
+        assert one.profile(area).trips_not_private.sum() == one.count(area).value
+    assert again.profile(area).equals(release.profile(area))
+    assert again.count(area, slices=["07", "08"]) == release.count(area, slices=["07", "08"])
+    with xarray.open_dataset(tmp_path / "map.nc") as saved:
+        assert saved["slice"].values.tolist() == list(release.slices)
+        assert "trips_by_slice" not in saved
+    cells = release.to_xarray()
+    np.testing.assert_array_equal(cells["trips_by_slice"].sum("slice"), cells["trips"])
+    assert (tmp_path / "map.nc").stat().st_size < 1.3 * _size_without_slices(tmp_path)
+
+
+def _size_without_slices(folder: Path) -> int:
+    seeded(Grid.over(cities.BOUNDS, 5), epsilon="20").save(folder / "plain.nc")
+    return (folder / "plain.nc").stat().st_size + 2**18
+
+
+def test_a_selection_cannot_be_saved(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="A selection of slices cannot be saved"):
+        sliced().select(["07"]).save(tmp_path / "some.nc")
+    assert not os.listdir(tmp_path)
+
+
+def test_a_file_without_slices_has_the_first_version(tmp_path: Path) -> None:
+    for release, version in ((seeded(), 1), (sliced(), 2)):
+        assert json.loads(release.to_xarray().attrs["dqam"])["schema"] == version

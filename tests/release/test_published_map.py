@@ -4,15 +4,17 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import geopandas
 import numpy as np
 import pytest
 import shapely
 
+from dqam import cities
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import Snapped, random_rectangles
 from tests.commands import run
-from tests.release.cases import HERE, seeded, strolls
+from tests.release.cases import HERE, as_if_private, seeded, sliced, strolls
 
 
 def test_answers_are_those_of_the_histogram_and_its_uncertainty() -> None:
@@ -116,7 +118,7 @@ def _disc(grid: Grid) -> shapely.Polygon:
 
 def test_frames_come_back_with_trips_and_intervals() -> None:
     geopandas = pytest.importorskip("geopandas")
-    release = seeded()
+    release = as_if_private(seeded())
     disc = _disc(release.grid)
     frame = geopandas.GeoDataFrame({"zone": ["a", "b"]}, geometry=[disc, disc.envelope], crs=release.grid.crs)
     found = release.counts(frame)
@@ -158,3 +160,41 @@ def test_a_polygon_that_crosses_itself_is_repaired_and_said() -> None:
     bow = shapely.Polygon([(west, south), (east, north), (east, south), (west, north)])
     assert release.count(bow).repaired
     assert not release.count(_disc(release.grid)).repaired
+
+
+def test_slices_are_named_and_selected() -> None:
+    release = sliced("weekpart")
+    assert release.slices == ("weekday", "weekend")
+    work = release.select("weekday")
+    assert work.slices == ("weekday",)
+    assert work.trips.value + release.select(["weekend"]).trips.value == release.trips.value
+    assert release.select(["weekend", "weekday"]) is release
+    assert 0 < work.trips.low < work.trips.value < work.trips.high
+    for names, words in (
+        (["Monday"], "There is no slice 'Monday'; the slices are weekday, weekend."),
+        ([], "Name at least one slice of weekday, weekend."),
+        (["weekend", "weekend"], "named more than once"),
+    ):
+        with pytest.raises(InputError, match=words):
+            release.select(names)
+    with pytest.raises(InputError, match="There is no slice 'weekend'"):
+        work.select("weekend")
+    with pytest.raises(InputError, match="This release has no slices"):
+        seeded().select("07")
+    with pytest.raises(InputError, match="This release has no slices"):
+        seeded().profile(cities.BOUNDS)
+
+
+def test_profiles_of_areas_and_lines() -> None:
+    release = sliced()
+    west, south, east, north = cities.BOUNDS
+    disc = shapely.Point((west + east) / 2, (south + north) / 2).buffer(0.01)
+    line = shapely.LineString([(west, south), (east, north)])
+    for area, whole in ((disc, release.count(disc)), (line, release.crossings(line))):
+        table = release.profile(area)
+        assert table.index.tolist() == list(release.slices)
+        assert table.iloc[:, 0].sum() == whole.value
+        one = release.crossings(line, slices="08") if area is line else release.count(disc, slices="08")
+        np.testing.assert_allclose(table.loc["08"], [one.value, one.low, one.high])
+    frame = geopandas.GeoDataFrame(geometry=[disc], crs="EPSG:4326")
+    assert release.counts(frame, slices=["07", "08"]).iloc[0, 1] == release.count(disc, slices=["07", "08"]).value

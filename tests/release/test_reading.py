@@ -49,7 +49,7 @@ def test_no_change_is_overlooked(tmp_path: Path) -> None:
 
 
 CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
-    "a newer form": lambda facts: facts.update(schema=2),
+    "a newer form": lambda facts: facts.update(schema=3),
     "no form": lambda facts: facts.pop("schema"),
     "a form in words": lambda facts: facts.update(schema="one"),
     "something more": lambda facts: facts.update(exact_trips=17),

@@ -12,17 +12,23 @@ import numpy as np
 from rich.table import Column, Table
 
 from dqam.cli.options import OVERWRITE, PATH, refuse_to_replace
+from dqam.cli.profiles import show_profile
 from dqam.cli.terminal import SHOWN, answers, json_option, plain, print_json, words
 from dqam.cli.zones import Zones, output_option, read_zones, shape_options
 from dqam.errors import InputError
-from dqam.geometry.rectangles import HEADER, snap
+from dqam.geometry.rectangles import HEADER, Snapped, snap
 from dqam.runtime.files import replacing, writable
 
 if TYPE_CHECKING:
+    from dqam.geometry.grid import Grid
     from dqam.release.answers import Answer, Answers
     from dqam.release.release import Release
 
 RELEASE = click.argument("release", metavar="RELEASE", type=PATH)
+
+
+def _names(context: click.Context, parameter: click.Parameter, value: str | None) -> list[str] | None:
+    return None if value is None else [name.strip() for name in value.split(",")]
 
 
 @click.command()
@@ -43,6 +49,13 @@ RELEASE = click.argument("release", metavar="RELEASE", type=PATH)
     help="CRS of --area or of a CSV file of --rectangles (default: the CRS of the map), or of the file of --areas or "
     "--lines (default: the CRS that it declares).",
 )
+@click.option(
+    "--slices",
+    metavar="NAMES",
+    callback=_names,
+    help="Count only the trips of these slices, separated by commas, such as 07,08 of a release by hour.",
+)
+@click.option("--profile", is_flag=True, help="Answer for each slice: a row for each area and slice.")
 @click.option("--confidence", type=float, default=0.9, show_default=True, help="Confidence level of the intervals.")
 @output_option
 @OVERWRITE
@@ -55,6 +68,8 @@ def query(
     lines: Path | None,
     name_column: str | None,
     crs: str | None,
+    slices: list[str] | None,
+    profile: bool,
     confidence: float,
     output: Path | None,
     overwrite: bool,
@@ -67,11 +82,20 @@ def query(
     in both. Crossings are not distinct trips.
 
     \b
+    Columns of the output, besides the answer and its interval from low to high:
+      grown      whether a side of a rectangle moved outward to the next grid line
+      cut        whether a part lay outside the map and was cut off
+      repaired   whether the border crossed itself and was repaired
+      outside    whether all of it lies outside the map, so that there is no answer
+
+    \b
       dqam query porto.nc --area -8.62 41.14 -8.60 41.15
       dqam query porto.nc --rectangles areas.csv -o answers.csv
       dqam query porto.nc --areas zones.geojson                 a table with a row for each zone
       dqam query porto.nc --areas zones.shp --name-column DISTRICT -o zones.parquet
       dqam query porto.nc --lines bridges.geojson --json
+      dqam query porto.nc --area -8.62 41.14 -8.60 41.15 --slices 07,08
+      dqam query porto.nc --areas zones.geojson --profile -o day.csv
     """
     import dqam
 
@@ -83,27 +107,28 @@ def query(
     if output is not None:
         writable(output, release, rectangles, areas, lines)
     refuse_to_replace(output, overwrite)
-    opened = dqam.open(release)
+    opened = dqam.open(release) if slices is None else dqam.open(release).select(slices)
     zones = read_zones(areas, lines, name_column, crs, opened.grid, "--crs")
+    if profile:
+        asked = zones.placed if zones is not None else _rectangles(sides, rectangles, opened.grid, crs)
+        if zones is not None:
+            zones.say_changes(grown=True)
+        show_profile(opened, asked, None if zones is None else zones.given, confidence, output, as_json)
+        return
     if zones is not None:
         _query_zones(opened, zones, confidence, output, as_json)
         return
-    if rectangles is None:
-        asked = snap(sides, opened.grid, crs)
-    else:
-        from dqam.geometry.rectangle_files import read_rectangles
-
-        asked = read_rectangles(rectangles, opened.grid, crs)
+    asked = _rectangles(sides, rectangles, opened.grid, crs)
     found = opened.counts(asked, confidence=confidence)
     if output:
         import shapely
 
         from dqam.geometry.shape_tables import write_shapes
-        from dqam.release.export import answer_column, notes
+        from dqam.release.export import notes
 
         columns = {
             **dict(zip(HEADER, asked.asked.T, strict=True)),
-            answer_column(opened, "trips"): found.value,
+            opened.provenance.column("trips"): found.value,
             "low": found.low,
             "high": found.high,
             **found.flags,
@@ -139,15 +164,26 @@ def query(
         words.print(f"Saved as {output}", markup=False)
 
 
+def _rectangles(
+    sides: tuple[tuple[float, float, float, float], ...], file: Path | None, grid: Grid, crs: str | None
+) -> Snapped:
+    """The rectangles of --area or --rectangles on the grid."""
+    if file is None:
+        return snap(sides, grid, crs)
+    from dqam.geometry.rectangle_files import read_rectangles
+
+    return read_rectangles(file, grid, crs)
+
+
 def _query_zones(opened: Release, zones: Zones, confidence: float, output: Path | None, as_json: bool) -> None:
     """Answer the areas or lines of a file."""
     ask = opened.crossings if zones.counted == "crossings" else opened.counts
     found = ask(zones.placed, confidence=confidence)
     zones.say_changes(grown=True)
     if output:
-        from dqam.release.export import answer_column, notes
+        from dqam.release.export import notes
 
-        column = answer_column(opened, zones.counted)
+        column = opened.provenance.column(zones.counted)
         zones.save(output, {column: found.value, "low": found.low, "high": found.high, **found.flags}, notes(opened))
     if as_json:
         print_json(
@@ -225,11 +261,15 @@ def _say_rest(opened: Release, found: Answers, confidence: float, output: Path |
     help="Export H3 hexagons of this resolution (0: largest, 15: smallest) instead of cells. Needs the extra `h3`; not "
     "for .tif.",
 )
+@click.option("--slices", metavar="NAMES", callback=_names, help="Count only the trips of these slices, such as 07,08.")
 @OVERWRITE
-def export(release: Path, output: Path, blocks: int | None, h3: int | None, overwrite: bool) -> None:
+def export(
+    release: Path, output: Path, blocks: int | None, h3: int | None, slices: list[str] | None, overwrite: bool
+) -> None:
     """Export the cells of a RELEASE, or H3 hexagons, as GeoTIFF, GeoParquet, GeoJSON or CSV, with intervals.
 
-    Do not add up cells: a trip through two of them counts in both. To count the trips in an area, use `dqam query`.
+    Do not add up cells: a trip through two of them counts in both. To count the trips in an area, use `dqam query`. If
+    the release has slices, their trips follow as columns or bands, and add up to those of all.
 
     \b
       dqam export porto.nc -o porto.tif               cloud-optimised, with the bands trips, low and high
@@ -242,7 +282,7 @@ def export(release: Path, output: Path, blocks: int | None, h3: int | None, over
 
     writable(output, release)
     refuse_to_replace(output, overwrite)
-    opened = dqam.open(release)
+    opened = dqam.open(release) if slices is None else dqam.open(release).select(slices)
     write(opened, output, blocks, h3)
     if h3 is not None and (note := note_on_size(opened, h3)):
         words.print(f"[yellow]Note:[/] {plain(note)}", soft_wrap=True)
@@ -288,9 +328,10 @@ def report(release: Path, output: Path | None, overwrite: bool) -> None:
 @click.option("--tiles", metavar="URL", help="Background map, such as https://tile.example.org/{z}/{x}/{y}.png")
 @click.option("--attribution", default="", help="Credit for the background map.")
 def serve(releases: tuple[Path, ...], host: str, port: int, tiles: str | None, attribution: str) -> None:
-    """Show RELEASEs in the browser, where you can draw rectangles on the map and see their counts.
+    """Show RELEASEs in the browser, where you can draw rectangles, polygons and lines on the map and see their counts.
 
-    The page needs no internet access.
+    Drop a GeoJSON file of zones or lines onto the map to see the answers for all of them. The page needs no internet
+    access.
 
     \b
       dqam serve porto.nc

@@ -66,6 +66,18 @@ MADE_UP = (1_000, 10_000, 100_000)  # numbers of trips to plan for, if none is g
     type=click.IntRange(min=1),
     help="With --unit person: use at most this many trips of each person, chosen at random. Default: 10.",
 )
+@click.option(
+    "--by",
+    metavar="RULE",
+    help="Also publish slices, each trip being in one: hour, weekday, weekpart (weekday or weekend), month, "
+    "COLUMN=a,b,c, or a product such as hour*weekpart. They cost a quarter of epsilon, however many there are.",
+)
+@click.option(
+    "--timezone",
+    metavar="ZONE",
+    help="Time zone of the clocks for --by, such as Europe/Lisbon; times without a zone are then read as UTC. Default: "
+    "times as they are written.",
+)
 @click.option("--queries", type=PATH, help="File of rectangles that the map is tuned for: CSV or GeoJSON (public).")
 @click.option("--title", help="Title of the map (published).")
 @click.option("--dataset", help="Name of the data set, to whose budget this is charged. Default: the name of the file.")
@@ -111,6 +123,8 @@ def publish(
     mechanism: str,
     unit: str,
     max_trips: int | None,
+    by: str | None,
+    timezone: str | None,
     queries: Path | None,
     title: str | None,
     dataset: str | None,
@@ -135,6 +149,7 @@ def publish(
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 -o porto.nc
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --delta 1e-8 -o porto.nc
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --unit person --max-trips 10 -o porto.nc
+      dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --by hour --timezone Europe/Lisbon -o porto.nc
       dqam publish points/ --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --engine duckdb --memory 2GiB -o porto.nc
 
     The epsilon is charged to the budget of the data set before any noise is drawn, and stays spent whatever happens
@@ -158,7 +173,7 @@ def publish(
             )
     limit = parse_size(memory)
     asked = None if queries is None else read_rectangles(queries, grid)
-    plan = Plan.of(grid, epsilon, mechanism, asked, unit, max_trips, gap, title or TITLE, delta)
+    plan = Plan.of(grid, epsilon, mechanism, asked, unit, max_trips, gap, title or TITLE, delta, by, timezone)
     zones = read_zones(areas, None, name_column, areas_crs, grid, "--areas-crs")
     source = source.for_publishing()
     plan.check(source, sure or only_plan, expect)

@@ -115,7 +115,11 @@ def _show_zones(zones: Zones, forecasts: list[Forecast]) -> None:
     answers.print(table)
     for made, each in zip(forecasts, found, strict=True):
         with_trips = "" if single else f", with {made.trips:,} trips"
-        answers.print(f"Your {_number(zones)}{with_trips}: {_range_of_errors(each.classes)}.", soft_wrap=True)
+        answers.print(
+            f"Your {_number(zones)}{with_trips}: {_range_of_errors(each.classes)} of the average answer.",
+            soft_wrap=True,
+        )
+    answers.print("These are averages over zones of like size; a single zone can be off by more.", soft_wrap=True)
     small = below_one_cell(placed)
     if small.any():
         note = zones.note(small, "is smaller than one cell of the map", "are smaller than one cell of the map")

@@ -75,7 +75,8 @@ def in_options(message: str, crs: str = OPTIONS["crs"]) -> str:
     message = _COLUMNS.sub(columns, message)
     message = _FLAG.sub(lambda found: FLAGS[found[1]], message)
     message = _SET_TOTAL.sub(lambda found: f"`dqam ledger total {_shown(found[1])} {_shown(found[2])}`", message)
-    message = message.replace("`Ledger.history()`", "`dqam ledger`").replace("`crossings`", "--lines FILE")
+    message = message.replace("`Ledger.history()`", "`dqam ledger`")
+    message = message.replace("`crossings`", "--lines FILE").replace("`counts`", "--areas FILE")
     options = OPTIONS | {"crs": crs}
     return _OPTION.sub(lambda found: f"{options[found[1]]} {_shown(found[2])}", message)
 

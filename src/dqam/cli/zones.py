@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dqam.geometry.areas import PlacedAreas, PlacedLines
 
 LISTED = 5  # names in a note
+EARLIER = ("trips", "crossings", "trips_not_private", "crossings_not_private")  # columns of an earlier query
 FILES = "GeoJSON or GeoParquet; with the extra `gis` also Shapefile, GeoPackage or FlatGeobuf"
 
 
@@ -56,7 +57,7 @@ def _areas(about: str) -> Option:
 
 
 def _name_column(files: str) -> Option:
-    about = f"Column with the names in the file of {files}. Default: name, id or code; without these, numbers."
+    about = f"Column with the names in the file of {files}. Default: name, id, code or h3; without these, numbers."
     return click.option("--name-column", metavar="NAME", help=about)
 
 
@@ -67,7 +68,7 @@ def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
         "-o",
         type=PATH,
         callback=_check_output,
-        help="Save the answers: .csv, .geojson or .parquet (GeoParquet).",
+        help="Save the answers: .csv, .geojson (or .json), or .parquet (GeoParquet).",
     )(command)
 
 
@@ -141,11 +142,19 @@ class Zones:
         return f"{count:,} of {len(self.given):,} {self.what} {verdict}: {listed}."
 
     def save(self, path: Path, columns: Mapping[str, Any], notes: Mapping[str, str]) -> None:
-        """Write the attributes of the file, then `columns`, which replace attributes of the same names."""
+        """Write the attributes of the file, then `columns` and whether each area or line is outside the map.
+
+        They replace attributes of the same names, and the answers to an earlier query.
+        """
         from dqam.geometry.shape_tables import GEOMETRY, write_shapes
 
         attributes = {name: self.given.columns[name] for name in self.given.columns.column_names}
-        replaced = [name for name in attributes if name in columns or name == GEOMETRY]
+        columns = {**columns, "outside": self.placed.outside}
+        own = {*columns, GEOMETRY}
+        for counted in EARLIER:
+            if {counted, "low", "high"} <= attributes.keys():
+                own |= {counted, "low", "high", "grown"}
+        replaced = [name for name in attributes if name in own]
         if self.given.name_column is None or self.given.name_column in replaced:
             attributes = {"name": list(self.given.names)} | {k: v for k, v in attributes.items() if k != "name"}
         kept = {name: values for name, values in attributes.items() if name not in replaced}
@@ -153,7 +162,7 @@ class Zones:
             write_shapes(temporary, {**kept, **columns}, self.given.shapes, self.given.crs, notes)
         if replaced:
             words.print(
-                plain(f"The output has its own columns {', '.join(replaced)} in place of those of {self.file.name}."),
+                plain(f"The output has its own columns in place of {', '.join(replaced)} of {self.file.name}."),
                 soft_wrap=True,
             )
         words.print(f"Saved as {path}", markup=False)

@@ -73,8 +73,13 @@ def read_features(body: bytes, kind: Kind, crs: str) -> list[dict[str, Any]]:
 
 
 def to_geometries(features: list[dict[str, Any]]) -> list[Any]:
-    """The features as geometries of shapely, in two dimensions."""
-    return [shapely.force_2d(shapely.geometry.shape(feature["geometry"])) for feature in features]
+    """The features as geometries of shapely, in two dimensions: positions may have further numbers, not all as many."""
+
+    def flat(geometry: dict[str, Any]) -> dict[str, Any]:
+        kind = geometry["type"]
+        return {"type": kind, "coordinates": _in_two_dimensions(geometry["coordinates"], DEPTH[kind])}
+
+    return [shapely.geometry.shape(flat(feature["geometry"])) for feature in features]
 
 
 def answer_features(
@@ -136,6 +141,10 @@ def _lines(coordinates: list[Any], depth: int) -> list[list[list[float]]]:
     if depth == 1:
         return [coordinates]
     return [line for part in coordinates for line in _lines(part, depth - 1)]
+
+
+def _in_two_dimensions(coordinates: list[Any], depth: int) -> list[Any]:
+    return [one[:2] if depth == 1 else _in_two_dimensions(one, depth - 1) for one in coordinates]
 
 
 def _check_declared_crs(told: dict[str, Any]) -> None:

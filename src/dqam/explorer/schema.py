@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, FailFast, Field, StrictFloat, StrictInt, StrictStr
 
 from dqam.geometry.grid import DEGREES
 from dqam.release.published_map import CONFIDENCE
@@ -129,7 +129,10 @@ class CountsRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    rectangles: list[Annotated[list[Annotated[float, Field(strict=True)]], Field(min_length=4, max_length=4)]] = Field(
+    rectangles: Annotated[
+        list[Annotated[list[Annotated[float, Field(strict=True)]], FailFast(), Field(min_length=4, max_length=4)]],
+        FailFast(),
+    ] = Field(
         min_length=1,
         max_length=MOST_RECTANGLES,
         description="West, south, east and north side of each rectangle.",
@@ -160,10 +163,13 @@ class Counts(BaseModel):
 
 Position = Annotated[
     list[Annotated[float, Field(strict=True, allow_inf_nan=False)]],
+    FailFast(),  # here and below: only the first error is shown, and millions of them would fill the memory
     Field(min_length=2, max_length=4, description="Longitude and latitude; further numbers are ignored."),
 ]
-Ring = Annotated[list[Position], Field(min_length=4, description="A closed ring: its last position is its first.")]
-Line = Annotated[list[Position], Field(min_length=2)]
+Ring = Annotated[
+    list[Position], FailFast(), Field(min_length=4, description="A closed ring: its last position is its first.")
+]
+Line = Annotated[list[Position], FailFast(), Field(min_length=2)]
 Id = Annotated[StrictStr | StrictInt | StrictFloat | None, Field(description="Returned unchanged.")]
 Properties = Annotated[dict[str, Any] | None, Field(description="Returned, with those of the answer added.")]
 SQUARE = [[-30.01, 44.99], [-29.99, 44.99], [-29.98, 45.01], [-30.01, 45.01], [-30.01, 44.99]]
@@ -174,14 +180,16 @@ class Polygon(BaseModel):
     """A polygon of GeoJSON."""
 
     type: Literal["Polygon"]
-    coordinates: list[Ring] = Field(min_length=1, description="The border, then the holes.", examples=[[SQUARE]])
+    coordinates: Annotated[list[Ring], FailFast()] = Field(
+        min_length=1, description="The border, then the holes.", examples=[[SQUARE]]
+    )
 
 
 class MultiPolygon(BaseModel):
     """Several polygons as one area."""
 
     type: Literal["MultiPolygon"]
-    coordinates: list[Annotated[list[Ring], Field(min_length=1)]] = Field(
+    coordinates: Annotated[list[Annotated[list[Ring], FailFast(), Field(min_length=1)]], FailFast()] = Field(
         min_length=1, description="The coordinates of each polygon.", examples=[[[SQUARE]]]
     )
 
@@ -197,7 +205,9 @@ class MultiLineString(BaseModel):
     """Several lines as one."""
 
     type: Literal["MultiLineString"]
-    coordinates: list[Line] = Field(min_length=1, description="The positions of each line.", examples=[[BRIDGE]])
+    coordinates: Annotated[list[Line], FailFast()] = Field(
+        min_length=1, description="The positions of each line.", examples=[[BRIDGE]]
+    )
 
 
 AreaGeometry = Annotated[Polygon | MultiPolygon, Field(discriminator="type")]
@@ -217,7 +227,9 @@ class AreaFeatures(BaseModel):
     """Areas to query."""
 
     type: Literal["FeatureCollection"]
-    features: list[AreaFeature] = Field(min_length=1, max_length=MOST_FEATURES, description="The areas.")
+    features: Annotated[list[AreaFeature], FailFast()] = Field(
+        min_length=1, max_length=MOST_FEATURES, description="The areas."
+    )
 
 
 class LineFeature(BaseModel):
@@ -233,7 +245,9 @@ class LineFeatures(BaseModel):
     """Lines to query."""
 
     type: Literal["FeatureCollection"]
-    features: list[LineFeature] = Field(min_length=1, max_length=MOST_FEATURES, description="The lines.")
+    features: Annotated[list[LineFeature], FailFast()] = Field(
+        min_length=1, max_length=MOST_FEATURES, description="The lines."
+    )
 
 
 AreasRequest = Annotated[AreaFeatures | AreaFeature | Polygon | MultiPolygon, Field(discriminator="type")]

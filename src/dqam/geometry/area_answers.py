@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 import shapely
 
-from dqam.geometry.areas import PlacedAreas, PlacedLines, Shapes
-from dqam.geometry.arrays import Floats, Integers, Mask
+from dqam.geometry.areas import PlacedAreas, PlacedLines
+from dqam.geometry.arrays import Floats, Integers, Mask, Shapes
 from dqam.geometry.border import Rings
 from dqam.geometry.histogram import SpatialHistogram, TwoScaleHistogram
 from dqam.geometry.sliced_histogram import SlicedHistogram
@@ -85,7 +85,8 @@ def _answer_polygons(histogram: SpatialHistogram, shapes: Shapes) -> tuple[Float
     parts, at = shapely.get_parts(shapes, return_index=True)
     holes, of = _holes(parts)
     filled = parts.copy()
-    filled[of] = shapely.polygons(shapely.get_exterior_ring(parts[of]))
+    pierced = np.unique(of)
+    filled[pierced] = shapely.polygons(shapely.get_exterior_ring(parts[pierced]))
     value, unknown = _answer_shells(histogram, filled)
     if len(holes):
         within = _answer_holes(histogram, holes)

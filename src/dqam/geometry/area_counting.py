@@ -14,8 +14,8 @@ import numpy as np
 import shapely
 from numba import njit
 
-from dqam.geometry.areas import PlacedAreas, PlacedLines, Shapes
-from dqam.geometry.arrays import Floats, Integers, Integers32, Mask
+from dqam.geometry.areas import PlacedAreas, PlacedLines
+from dqam.geometry.arrays import Floats, Integers, Integers32, Mask, Shapes
 from dqam.geometry.grid import Grid
 from dqam.geometry.orientation import orientation
 from dqam.geometry.trips import Trips

@@ -23,13 +23,13 @@ import pyarrow.types as pt
 import shapely
 
 from dqam.errors import InputError
-from dqam.geometry.areas import Shapes
+from dqam.geometry.arrays import Shapes
 from dqam.geometry.declared_crs import crs_name, declared_crs, geoparquet, primary_column
 from dqam.geometry.grid import DEGREES, parse_crs
 from dqam.geometry.ids import plain_array
 
 FORMATS = "GeoJSON, GeoParquet, Shapefile (.shp, or .zip with one), GeoPackage or FlatGeobuf"
-NAME_COLUMNS = ("name", "id", "code")  # tried in this order, ignoring case
+NAME_COLUMNS = ("name", "id", "code", "h3")  # tried in this order, ignoring case
 GEOMETRY_COLUMNS = ("geometry", "geom", "the_geom", "wkb_geometry", "wkb")  # of Parquet files without metadata
 MAGIC = (
     (b"PAR1", "GeoParquet"),
@@ -68,8 +68,8 @@ def read_shapes(path: str | Path, name_column: str | None = None, crs: str | Non
 
     Args:
         path: a file in one of `FORMATS`.
-        name_column: the column with the names. By default the first of name, id and code that the file has, ignoring
-            case. Without such a column, or where it is empty, features are numbered from 1.
+        name_column: the column with the names. By default the first of name, id, code and h3 that the file has,
+            ignoring case. Without such a column, or where it is empty, features are numbered from 1.
         crs: the CRS of the coordinates, in place of the one that the file declares.
     """
     path = Path(path)
@@ -265,6 +265,11 @@ def _by_gdal(path: Path, form: str, check_crs: bool) -> tuple[Shapes, pa.Table, 
             f"Reading {path.name}, a {form}, needs pyogrio, which is not installed: pip install 'dqam[gis]'; or "
             "convert the file to GeoJSON."
         ) from None
+    if form == "Shapefile" and not any(path.with_suffix(suffix).exists() for suffix in (".shx", ".SHX")):
+        raise InputError(
+            f"{path.name} cannot be read without {path.stem}.shx, which is missing; keep the .shp, .shx, .dbf and .prj "
+            "files of a Shapefile together."
+        )
     source = _within_zip(path) if form == "zipped Shapefile" else str(path.resolve())
     try:
         with warnings.catch_warnings():

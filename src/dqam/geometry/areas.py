@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 import shapely
-from numpy.typing import NDArray
 
 from dqam.errors import InputError
-from dqam.geometry.arrays import Floats, Integers, Mask
-from dqam.geometry.grid import DEGREES, Grid, is_degrees, parse_crs, transform
+from dqam.geometry.arrays import Floats, Integers, Mask, Shapes
+from dqam.geometry.grid import Grid, is_degrees, parse_crs, transform
 from dqam.geometry.rectangles import ON_LINE, snap
-
-Shapes = NDArray[np.object_]  # of shapely geometries
+from dqam.geometry.repair import repair
+from dqam.geometry.unwrapping import unwrap
 
 MOST_CORNERS = 200_000  # of one geometry
 ALONG = 64  # sides in another CRS get extra corners at most 1/ALONG of the diagonal of the map apart
 MOST_BENDS = 2000  # of these extra corners along one side, approximately
 MOST_BENDS_IN_ALL = 2_000_000  # and along all sides
-MOST_CROSSINGS = 5000  # of borders with themselves, over all areas; repairing more would take too long
+FARTHEST = 1e100  # cells from the corner of the map; the areas of larger shapes would be infinite
+SLIGHT = 0.01  # cells; straight sides in another CRS, and rounded coordinates, reach over the bounds this far
 POLYGONS = shapely.GeometryType.POLYGON, shapely.GeometryType.MULTIPOLYGON
 LINES = shapely.GeometryType.LINESTRING, shapely.GeometryType.MULTILINESTRING, shapely.GeometryType.LINEARRING
 
@@ -107,9 +107,7 @@ def place_areas(
     They are in `crs` (default: that of the grid). Areas outside the grid are allowed if at least one is on it.
     """
     given, called, shapes = _checked(areas, grid, crs, names, "Area", POLYGONS)
-    broken = ~shapely.is_valid(shapes)
-    _refuse_tangles(shapes, broken, called)
-    shapes[broken] = _polygons(shapely.make_valid(shapes[broken]))
+    shapes, broken = repair(shapes, lambda row: _called("Area", called, row))
     thin = shapely.area(shapes) <= ON_LINE * shapely.length(shapes)  # rounding widens lines
     _refuse(thin, called, "Area", "has no area; give a polygon that encloses one")
     whole, cut = _clipped(shapes, grid, called, "Area")
@@ -121,6 +119,9 @@ def place_areas(
     box, grown = _is_box(shapes) & inside, np.zeros(len(shapes), np.bool_)
     if box.any():
         asked = shapely.bounds(_in_crs(given[box], grid, crs))
+        u0, v0, u1, v1 = shapely.bounds(shapes[box]).T
+        repaired = np.stack([*grid.from_cells(u0, v0), *grid.from_cells(u1, v1)], axis=1)
+        asked = np.where(broken[box, None], repaired, asked)
         snapped = snap(asked, grid)
         rectangles[box], grown[box], cut[box] = snapped.cells, snapped.grown, snapped.cut
     return PlacedAreas(given, whole, called, cut, broken, rectangles, box, grown)
@@ -163,6 +164,8 @@ def _checked(
     if odd.any():
         row = int(np.argmax(odd))
         other = ", or count its crossings with `crossings`" if kind[row] in LINES else ""
+        if kind[row] in POLYGONS:
+            other = ", or count the trips in it with `counts`"
         raise InputError(f"{_called(what, called, row)} is a {given[row].geom_type}; give a {wanted}{other}.")
     corners = shapely.get_num_coordinates(given)
     if len(given) and corners.max() > MOST_CORNERS:
@@ -183,7 +186,7 @@ def _checked(
             row = int(np.argmax(far))
             x, y = coordinates[np.searchsorted(at, row)]
             raise InputError(
-                f"{_called(what, called, row)} has coordinates such as {x:,.10g}, {y:,.10g}, which are not degrees; "
+                f"{_called(what, called, row)} has coordinates such as {x:.10g} {y:.10g}, which are not degrees; "
                 "name its CRS, such as crs='EPSG:3857'."
             )
     moved = _in_crs(flat, grid, crs)
@@ -191,11 +194,11 @@ def _checked(
     coordinates, at = shapely.get_coordinates(moved, return_index=True)
     lost[at[~np.isfinite(coordinates).all(axis=1)]] = True
     _refuse(lost, called, what, f"cannot be transformed from {crs} to the CRS of the map, {grid.crs}; check its CRS")
-    return (
-        given,
-        called,
-        shapely.transform(moved, lambda xy: np.stack(grid.to_cells(xy[:, 0], xy[:, 1], grid.crs), axis=1)),
-    )
+    with np.errstate(over="ignore"):
+        shapes = shapely.transform(moved, lambda xy: np.stack(grid.to_cells(xy[:, 0], xy[:, 1], grid.crs), axis=1))
+    far = ~(np.abs(shapely.bounds(shapes)) <= FARTHEST).all(axis=1)
+    _refuse(far, called, what, "has coordinates that are too large; check them and the CRS")
+    return given, called, shapes
 
 
 def _as_geometry(value: Any) -> Any:
@@ -211,7 +214,7 @@ def _in_crs(shapes: Shapes, grid: Grid, crs: str | None) -> Shapes:
     """Geometries in the CRS of the grid; long sides get extra corners, as straight sides may become curves."""
     crs = crs or grid.crs
     if is_degrees(crs):
-        shapes = _unwrapped(shapes, grid)
+        shapes = unwrap(shapes, grid)
     if parse_crs(crs).equals(parse_crs(grid.crs), ignore_axis_order=True):
         return shapes
     west, south, east, north = grid.bounds
@@ -223,42 +226,6 @@ def _in_crs(shapes: Shapes, grid: Grid, crs: str | None) -> Shapes:
     longest *= max(1.0, float((shapely.length(shapes) / longest).sum()) / MOST_BENDS_IN_ALL)
     shapes = shapely.segmentize(shapes, longest)
     return shapely.transform(shapes, lambda xy: np.stack(transform(xy[:, 0], xy[:, 1], crs, grid.crs), axis=1))
-
-
-def _unwrapped(shapes: Shapes, grid: Grid) -> Shapes:
-    """Geometries in degrees, in one piece where they cross the 180th meridian, and next to the map.
-
-    Only for maps in that half of the world: elsewhere, a side longer than 180 degrees does go around the world.
-    """
-    west, south, east, north = grid.bounds
-    middle = float(transform(np.array([(west + east) / 2]), np.array([(south + north) / 2]), grid.crs, DEGREES)[0][0])
-    if not abs(middle) > 90:
-        return shapes
-
-    def closer(xy: Floats) -> Floats:
-        return np.stack([middle + (xy[:, 0] - middle + 180) % 360 - 180, xy[:, 1]], axis=1)
-
-    return shapely.transform(shapes, closer)
-
-
-def _refuse_tangles(shapes: Shapes, broken: Mask, names: tuple[str, ...]) -> None:
-    """Raise an `InputError` if borders cross themselves so often that repairing them would take minutes."""
-    crossings = np.zeros(len(shapes))
-    for row in np.flatnonzero(broken).tolist():
-        rings = shapely.get_rings(shapes[row])
-        corners, ring = shapely.get_coordinates(rings, return_index=True)
-        pairs = np.stack([corners[:-1], corners[1:]], axis=1)[ring[:-1] == ring[1:]]
-        sides = shapely.linestrings(pairs)
-        few = sides[:: 1 + len(sides) * len(sides) // 2_000_000]  # a sample of the sides is enough for an estimate
-        found = shapely.STRtree(sides).query(few, predicate="crosses").shape[1]
-        crossings[row] = found / 2 * len(sides) / len(few)
-    if crossings.sum() > MOST_CROSSINGS:
-        row = int(np.argmax(crossings))
-        raise InputError(
-            f"{_called('Area', names, row)} crosses itself about {crossings[row]:,.0f} times, and all areas "
-            f"together about {crossings.sum():,.0f} times, which is too often to repair (at most {MOST_CROSSINGS:,}); "
-            "redraw them."
-        )
 
 
 def _is_box(shapes: Shapes) -> Mask:
@@ -281,10 +248,10 @@ def _is_box(shapes: Shapes) -> Mask:
 
 
 def _clipped(shapes: Shapes, grid: Grid, names: tuple[str, ...], what: str) -> tuple[Shapes, Mask]:
-    """The parts on the grid, None where there are none, and whether something was cut off."""
+    """The parts on the grid, None where there are none, and whether more than a trifle was cut off."""
     rows, columns = grid.shape
     west, south, east, north = shapely.bounds(shapes).T
-    cut = (west < -ON_LINE) | (south < -ON_LINE) | (east > columns + ON_LINE) | (north > rows + ON_LINE)
+    cut = (west < -SLIGHT) | (south < -SLIGHT) | (east > columns + SLIGHT) | (north > rows + SLIGHT)
     beyond = (west < 0) | (south < 0) | (east > columns) | (north > rows)
     clipped = shapes.copy()
     if what == "Area":
@@ -293,6 +260,7 @@ def _clipped(shapes: Shapes, grid: Grid, names: tuple[str, ...], what: str) -> t
         clipped[beyond] = shapely.clip_by_rect(shapes[beyond], 0, 0, columns, rows)
     sizes = shapely.area(clipped) if what == "Area" else shapely.length(clipped)
     clipped[sizes == 0] = None
+    cut |= sizes == 0
     if len(shapes) and (sizes == 0).all():
         raise InputError(
             f"{_called(what, names, 0)} {'does' if len(shapes) == 1 else 'and all others do'} not meet the map, which "

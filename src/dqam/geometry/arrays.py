@@ -11,4 +11,5 @@ Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int16]
 Mask = NDArray[np.bool_]
+Shapes = NDArray[np.object_]  # of shapely geometries
 Numbers = NDArray[Any]  # int64 if counted, float64 if estimated

@@ -36,8 +36,7 @@ import shapely
 from numba import njit
 from scipy.ndimage import gaussian_filter
 
-from dqam.geometry.areas import Shapes
-from dqam.geometry.arrays import Floats, Integers
+from dqam.geometry.arrays import Floats, Integers, Shapes
 from dqam.geometry.lattice import Parts
 from dqam.runtime.threads import cores, each_span, spans
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import shapely
 
 from dqam.errors import InputError
-from dqam.geometry.areas import Shapes
+from dqam.geometry.arrays import Shapes
 from dqam.geometry.grid import DEGREES, parse_crs, transform
 
 SUFFIXES = (".csv", ".geojson", ".json", ".parquet")

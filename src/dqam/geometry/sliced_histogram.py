@@ -146,21 +146,31 @@ class SlicedHistogram(SpatialHistogram):
         crossings  whether these are crossings, of which a trip can make any number
         """
         if self.complete:
-            return np.rint(np.maximum(answer(self.whole), 0) * UNITS) / UNITS
+            return self._of_all(answer, crossings)
         return self.ask_each(answer, crossings).sum(axis=0)
 
     def ask_each(self, answer: Callable[[SpatialHistogram], Floats], crossings: bool = False) -> Floats:
         """float64[slices, m]: the same for each slice that is counted."""
-        whole = np.maximum(answer(self.whole), 0)
+        whole = self._of_all(answer, crossings)
         each = self._proportions(answer) * whole
         if not crossings:  # no slice may have more trips here than on the whole map; the others have room for the rest
             room = self.sizes[:, None] - np.minimum(each, self.sizes[:, None])
             over = np.maximum(each - self.sizes[:, None], 0).sum(axis=0)
             each = np.minimum(each, self.sizes[:, None]) + room * over / np.maximum(room.sum(axis=0), 1e-9)
         upto = np.rint(each.cumsum(axis=0) * UNITS) / UNITS
-        upto[-1] = np.rint(whole * UNITS) / UNITS
+        upto[-1] = whole
         found: Floats = np.diff(np.minimum(upto, upto[-1]), axis=0, prepend=0)
         return found[list(self.chosen)]
+
+    def _of_all(self, answer: Callable[[SpatialHistogram], Floats], crossings: bool) -> Floats:
+        """float64[m]: the answers for all slices, in multiples of 1 / UNITS."""
+        most = np.inf if crossings else max(float(self.whole.total), 0.0)
+        return np.asarray(np.rint(np.clip(answer(self.whole), 0, most) * UNITS) / UNITS)
+
+    @property
+    def all_trips(self) -> float:
+        """The number of trips in all slices."""
+        return float(self.sizes.sum())
 
     @cached_property
     def sizes(self) -> Floats:

@@ -33,10 +33,11 @@ from dqam.statistics.sliced import SlicedAggregate
 from dqam.values.slice_uncertainty import ShareNoise
 
 SHARE = Fraction(1, 4)  # of the budget of a publication, for its slices
-OF_SIZES = Fraction(1, 5)  # of the budget for slices, for their numbers of trips and average answers
+OF_SIZES = Fraction(1, 2)  # of the budget for slices, for their numbers of trips and average answers
 MOST_SIDE = 24  # cells along a side of the lattice
 MOST_PATTERNS = 6
-STEPS, AGAIN = 1_500, 300  # steps of the factorisation, from scratch and from a solution nearby
+STEPS, AGAIN = 1_500, 500  # steps of the factorisation, from scratch and from a solution nearby
+LIFT = 0.1  # how far above a solution nearby the factorisation starts, relative to the mean
 SMOOTH = 0.02  # of the trips in each cell of the lattice, that are shared out as on the whole map
 RESAMPLES = 8
 BALANCING = 40  # steps in which endpoints and crossings are brought to their measured sums
@@ -92,9 +93,9 @@ def slice_side(signal: float) -> int:
     """Cells along a side of the lattice for slices of this average signal.
 
     >>> [slice_side(signal) for signal in (1, 50, 1_000, 10_000, 1e6)]
-    [2, 4, 11, 24, 24]
+    [2, 3, 8, 16, 24]
     """
-    return min(MOST_SIDE, max(2, round(max(signal, 1.0) ** 0.35)))
+    return min(MOST_SIDE, max(2, round(max(signal, 1.0) ** 0.3)))
 
 
 def find_patterns(
@@ -108,15 +109,17 @@ def find_patterns(
     balance = _Balance(measured.lattice, whole, queries)
     patterns = balance.patterns(names, mixture, parts, measured.noise)
     rng = np.random.default_rng(0)  # any seed will do: this noise hides nothing
-    shares = _shares(patterns)
-    moved = []
+    shares, moved = _shares(patterns), []
+    start = mixture + LIFT * mixture.mean(axis=0), parts + LIFT * parts.mean(axis=0)  # products never leave 0
     for _ in range(RESAMPLES):
         noisy = mixture @ parts + rng.normal(size=table.shape)
-        again = balance.patterns(names, *factorised(noisy, mixture, parts, AGAIN), measured.noise)
+        again = balance.patterns(names, *factorised(noisy, *start, AGAIN), measured.noise)
         moved.append(_shares(again) - shares)
     weight = np.maximum(measured.lattice.add_up(whole.faces, whole.vertical, whole.horizontal)[0], 0).ravel()
     weight = weight + 1e-3 * weight.mean() + 1e-9
-    return patterns, ShareNoise(measured.lattice, np.stack(moved).reshape(RESAMPLES, len(names), cells), weight)
+    return patterns, ShareNoise(
+        measured.lattice, np.stack(moved).reshape(RESAMPLES, len(names), cells), weight, measured.noise[1]
+    )
 
 
 def factorised(table: Floats, mixture: Floats, parts: Floats, steps: int) -> tuple[Floats, Floats]:

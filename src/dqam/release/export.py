@@ -35,7 +35,7 @@ def export(
     release: PublishedMap, path: str | os.PathLike[str], blocks: int | None = None, h3: int | None = None
 ) -> None:
     """Write the cells of a release, or about `blocks` blocks of cells along the longer side, or the hexagons of the
-    resolution `h3`, in the format that the name ends with."""
+    resolution `h3`, in the format that the name ends with. The trips of each slice follow the answers for all."""
     suffix = Path(path).suffix.lower()
     if suffix not in (*RASTERS, *TABLES):
         raise InputError(f"{Path(path).name}: an export must end with one of {', '.join((*RASTERS, *TABLES))}.")
@@ -77,17 +77,17 @@ def to_h3(release: PublishedMap, resolution: int) -> geopandas.GeoDataFrame:
 
 
 def _columns(release: PublishedMap, found: Answers | Hexagons) -> dict[str, Floats]:
-    """The columns of a table with the answers."""
-    return {answer_column(release, "trips"): found.value, "low": found.low, "high": found.high}
-
-
-def answer_column(release: PublishedMap, what: str) -> str:
-    """The name of the column with the answers, trips or crossings; it says so if they are not private."""
-    return what if release.provenance.private else f"{what}_not_private"
+    """The columns of a table with the answers; after them, one with the trips of each slice, which add up to all."""
+    trips = release.provenance.column("trips")
+    columns = {trips: found.value, "low": found.low, "high": found.high}
+    if len(release.slices) > 1:
+        each = found.by_slice if isinstance(found, Hexagons) else release.values_by_slice(found.asked)
+        columns |= {f"{trips} {name}": values for name, values in zip(release.slices, each, strict=True)}
+    return columns
 
 
 def _geotiff(release: PublishedMap, path: Path, blocks: int | None) -> None:
-    """A cloud-optimised GeoTIFF of three bands, north up: trips, low and high."""
+    """A cloud-optimised GeoTIFF, north up, with the bands trips, low, high, and the trips of each slice."""
     rasterio, transform = _needed("rasterio"), _needed("rasterio.transform")
     grid, found = release.grid, release.cells(blocks)
     columns = len(set(found.rectangles.cells[:, 0].tolist()))
@@ -98,10 +98,18 @@ def _geotiff(release: PublishedMap, path: Path, blocks: int | None) -> None:
             "not; give a number of blocks that divides the grid, such as "
             f"blocks={math.gcd(grid.rows, grid.columns)}, or write a .parquet file."
         )
-    profile = {"driver": "COG", "width": columns, "height": rows, "count": 3, "dtype": "float64", "crs": grid.crs}
+    bands = _columns(release, found)
+    profile = {
+        "driver": "COG",
+        "width": columns,
+        "height": rows,
+        "count": len(bands),
+        "dtype": "float64",
+        "crs": grid.crs,
+    }
     place = transform.from_bounds(*grid.bounds, columns, rows)
     with rasterio.open(path, "w", transform=place, compress="deflate", **profile) as file:
-        for band, (name, numbers) in enumerate(_columns(release, found).items(), 1):
+        for band, (name, numbers) in enumerate(bands.items(), 1):
             file.write(numbers.reshape(rows, columns)[::-1], band)
             file.set_band_description(band, name)
         file.update_tags(**notes(release))

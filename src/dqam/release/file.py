@@ -126,6 +126,7 @@ def _sliced(release: PublishedMap, histogram: SlicedHistogram) -> dict[str, Any]
     if noise is not None:
         words = "how far fresh noise moved the share of each slice in each coarse cell"
         values["slice_moved"] = ("slice_resample", "slice", "slice_cell"), noise.moved, {"long_name": words}
+        values["slice_noise"] = (), noise.sizes, {"long_name": "noise in the number of trips of each slice"}
         values["slice_weight"] = "slice_cell", noise.weight, {"long_name": "trips in each coarse cell, up to a factor"}
     return values
 

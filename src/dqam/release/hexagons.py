@@ -13,8 +13,8 @@ import pyproj
 import shapely
 
 from dqam.errors import InputError
-from dqam.geometry.areas import Shapes, place_areas
-from dqam.geometry.arrays import Floats, Mask
+from dqam.geometry.areas import place_areas
+from dqam.geometry.arrays import Floats, Mask, Shapes
 from dqam.geometry.grid import DEGREES, Grid, transform
 from dqam.release.answers import Answers
 from dqam.release.published_map import PublishedMap
@@ -33,6 +33,7 @@ class Hexagons:
     shapes  object[m], whole hexagons in degrees
     value, low, high  float64[m]
     cut     bool[m], whether a part lay outside the map
+    by_slice  float64[slices, m], the answers for each slice of the release; none if it has no slices
     """
 
     index: list[str]
@@ -41,6 +42,7 @@ class Hexagons:
     low: Floats
     high: Floats
     cut: Mask
+    by_slice: Floats
 
 
 def answer_hexagons(release: PublishedMap, resolution: int) -> Hexagons:
@@ -54,7 +56,8 @@ def answer_hexagons(release: PublishedMap, resolution: int) -> Hexagons:
     on_map = ~areas.outside
     value, low, high = (numbers[on_map] for numbers in (found.value, found.low, found.high))
     index = [h3.int_to_str(cell) for cell in cells[on_map].tolist()]
-    return Hexagons(index, shapes[on_map], value, low, high, areas.cut[on_map])
+    by_slice = release.values_by_slice(areas)[:, on_map]
+    return Hexagons(index, shapes[on_map], value, low, high, areas.cut[on_map], by_slice)
 
 
 def note_on_size(release: PublishedMap, resolution: int) -> str:

@@ -76,6 +76,10 @@ class Provenance:
                 f"The epsilons of its questions add up to {self.spent}, but the release says {self.epsilon}."
             )
 
+    def column(self, counted: str) -> str:
+        """The name of a column with answers, trips or crossings; it says so if they are not private."""
+        return counted if self.private else f"{counted}_not_private"
+
     @property
     def spent(self) -> Fraction:
         """The sum of what the questions cost: epsilons, or rhos if there is a delta."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
@@ -19,9 +19,10 @@ from dqam.geometry.lattice import Lattice
 from dqam.geometry.rectangles import Snapped, as_rectangles, snap
 from dqam.geometry.sliced_histogram import SlicedHistogram
 from dqam.release.answers import Answer, Answers
+from dqam.release.frames import declared_crs, is_frame, with_answers
 from dqam.release.provenance import Provenance
 from dqam.values.guarantee import spell_delta
-from dqam.values.slice_uncertainty import ShareNoise, SliceUncertainty
+from dqam.values.slice_uncertainty import ShareNoise, SliceUncertainty, rectangles_around
 from dqam.values.uncertainty import Uncertainty
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.9
 MOST_BLOCKS = 1 << 20  # that a table of cells may have
+NO_SLICES = "This release has no slices; publish with by='hour' or another rule to have them."
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,7 @@ class PublishedMap:
         """
         names = [slices] if isinstance(slices, str) else list(slices)
         if not isinstance(self.histogram, SlicedHistogram):
-            raise InputError("This release has no slices; publish with by='hour' or another rule to have them.")
+            raise InputError(NO_SLICES)
         if not names:
             raise InputError(f"Name at least one slice of {_listed(self.slices)}.")
         for name in names:
@@ -117,26 +119,22 @@ class PublishedMap:
     ) -> Any:
         """The same for many areas at once: rows of west, south, east, north; a list of polygons; or a GeoSeries.
 
-        For a GeoDataFrame, returns a copy of it with the columns trips, low and high.
+        For a GeoDataFrame, returns a copy of it with the columns trips (trips_not_private if the release is not
+        private), low and high. Warnings say how many areas were repaired, were clipped, or lie outside the map; the
+        `flags` of the answers to `areas.geometry` say which. A frame or series without a CRS is taken to be in that of
+        the map.
         """
         if slices is not None:
             return self.select(slices).counts(areas, crs=crs, confidence=confidence)
         _check_confidence(confidence)
-        if hasattr(areas, "geometry") and hasattr(areas, "columns"):
+        crs = crs or declared_crs(areas, self.grid)
+        if is_frame(areas):
             answers = self.counts(areas.geometry, crs=crs, confidence=confidence)
-            return areas.assign(**{answers.counted: answers.value, "low": answers.low, "high": answers.high})
+            return with_answers(areas, answers, self.provenance.column(answers.counted))
         if not isinstance(areas, Snapped | PlacedAreas):
             shapes = _geometries(areas)
-            crs = crs or _declared_crs(areas)
             areas = snap(areas, self.grid, crs) if shapes is None else place_areas(shapes, self.grid, crs)
-        if isinstance(areas, PlacedAreas):
-            from dqam.geometry.area_answers import answer_areas  # compiled code, which rectangles do not need
-
-            found = answer_areas(self.histogram, areas)
-            deviations = None if self.uncertainty is None else self.uncertainty.area_deviations(areas, found)
-            return self._answers(found.value, deviations, areas, confidence)
-        deviations = None if self.uncertainty is None else self.uncertainty.deviations(areas.cells)
-        return self._answers(self.histogram.answers(areas.cells), deviations, areas, confidence)
+        return self._asked(areas, confidence)
 
     def profile(self, area: Any, *, crs: str | None = None, confidence: float = CONFIDENCE) -> pandas.DataFrame:
         """How the trips through an area, or the crossings of a line, are divided among the slices.
@@ -146,15 +144,41 @@ class PublishedMap:
         """
         import pandas
 
-        if not self.slices:
-            self.select("")  # raises, and says how to have slices
-        line = is_geometry(area) and area.geom_type in ("LineString", "MultiLineString", "LinearRing")
-        rows = []
-        for name in self.slices:
-            one = self.select(name)
-            rows.append(tuple((one.crossings if line else one.count)(area, crs=crs, confidence=confidence)))
-        columns = ["crossings" if line else "trips", "low", "high"]
-        return pandas.DataFrame(rows, pandas.Index(self.slices, name="slice"), columns)
+        if is_geometry(area):
+            line = area.geom_type in ("LineString", "MultiLineString", "LinearRing")
+            asked: Snapped | PlacedShapes = (place_lines if line else place_areas)([area], self.grid, crs)
+        else:
+            asked = snap(as_rectangles([area]), self.grid, crs)
+        found = self.by_slice(asked, confidence)
+        columns = {self.provenance.column(found[0].counted): [each.value[0] for each in found]}
+        columns |= {"low": [each.low[0] for each in found], "high": [each.high[0] for each in found]}
+        return pandas.DataFrame(columns, pandas.Index(self.slices, name="slice"))
+
+    def values_by_slice(self, asked: Snapped | PlacedShapes) -> Floats:
+        """float64[slices, m]: the answers for each slice, without intervals; they add up exactly to those for all."""
+        if not isinstance(self.histogram, SlicedHistogram):
+            return np.zeros((0, len(asked.cut)))
+        return self.histogram.ask_each(_answer(asked), crossings=isinstance(asked, PlacedLines))
+
+    def by_slice(self, asked: Snapped | PlacedShapes, confidence: float = CONFIDENCE) -> list[Answers]:
+        """The answers for each slice, in order."""
+        _check_confidence(confidence)
+        if not isinstance(self.histogram, SlicedHistogram):
+            raise InputError(NO_SLICES)
+        sliced, uncertainty, noise = self.histogram, self.uncertainty, self.share_noise
+        values = self.values_by_slice(asked)
+        if uncertainty is None or noise is None:
+            return [self._answers(value, None, asked, confidence) for value in values]
+        of_all = uncertainty.whole if isinstance(uncertainty, SliceUncertainty) else uncertainty
+        assert of_all is not None
+        whole, off = _answer(asked)(sliced.whole), _deviations(of_all, sliced.whole, asked)
+        around = asked.cells if isinstance(asked, Snapped) else rectangles_around(asked.shapes)
+        return [
+            self._answers(
+                value, noise.deviations([place], around, whole, value, off, sliced.all_trips), asked, confidence
+            )
+            for place, value in zip(sliced.chosen, values, strict=True)
+        ]
 
     def crossings(
         self,
@@ -167,23 +191,27 @@ class PublishedMap:
         """How often trips cross a line, such as a bridge or a cordon: crossings, not distinct trips.
 
         A LineString or MultiLineString gives one `Answer`; a list or GeoSeries of them gives `Answers`; a GeoDataFrame
-        gives a copy of it with the columns crossings, low and high.
+        gives a copy of it with the columns crossings (or crossings_not_private), low and high, and warnings as for
+        `counts`.
         """
         if slices is not None:
             return self.select(slices).crossings(lines, crs=crs, confidence=confidence)
-        from dqam.geometry.area_answers import answer_lines
-
         _check_confidence(confidence)
         if is_geometry(lines):
             return self.crossings([lines], crs=crs, confidence=confidence)[0]
-        if hasattr(lines, "geometry") and hasattr(lines, "columns"):
+        crs = crs or declared_crs(lines, self.grid)
+        if is_frame(lines):
             answers = self.crossings(lines.geometry, crs=crs, confidence=confidence)
-            return lines.assign(**{answers.counted: answers.value, "low": answers.low, "high": answers.high})
+            return with_answers(lines, answers, self.provenance.column(answers.counted))
         if not isinstance(lines, PlacedLines):
-            lines = place_lines(list(lines), self.grid, crs or _declared_crs(lines))
-        found = answer_lines(self.histogram, lines)
-        deviations = None if self.uncertainty is None else self.uncertainty.line_deviations(lines, found)
-        return self._answers(found.value, deviations, lines, confidence)
+            lines = place_lines(list(lines), self.grid, crs)
+        return self._asked(lines, confidence)
+
+    def _asked(self, asked: Snapped | PlacedShapes, confidence: float) -> Answers:
+        """The answers to what was placed on the grid."""
+        value = _answer(asked)(self.histogram)
+        off = None if self.uncertainty is None else _deviations(self.uncertainty, self.histogram, asked)
+        return self._answers(value, off, asked, confidence)
 
     def _answers(
         self, value: Floats, deviations: Floats | None, asked: Snapped | PlacedShapes, confidence: float
@@ -193,8 +221,8 @@ class PublishedMap:
         endless = isinstance(asked, PlacedLines)  # a trip can cross a line any number of times
         if self.uncertainty is not None and deviations is not None:
             low, high = self.uncertainty.around(value, deviations, confidence, math.inf if endless else None)
-        bounded = isinstance(self.histogram, SlicedHistogram)  # and cutting would break sums of slices
-        most = math.inf if endless or bounded else max(float(self.histogram.total), 0.0)
+        whole = not isinstance(self.histogram, SlicedHistogram)  # cutting would break sums of slices
+        most = max(float(self.histogram.total), 0.0) if whole and not endless else math.inf
         return Answers(np.clip(value, 0, most), low, high, asked)
 
     def cells(self, blocks: int | None = None, confidence: float = CONFIDENCE) -> Answers:
@@ -239,6 +267,30 @@ class PublishedMap:
         )
 
 
+def _answer(asked: Snapped | PlacedShapes) -> Callable[[SpatialHistogram], Floats]:
+    """How a histogram answers what was placed on its grid."""
+    if isinstance(asked, Snapped):
+        return lambda histogram: histogram.answers(asked.cells)
+    from dqam.geometry.area_answers import answer_areas, answer_lines  # compiled code, which rectangles do not need
+
+    if isinstance(asked, PlacedAreas):
+        return lambda histogram: answer_areas(histogram, asked).value
+    assert isinstance(asked, PlacedLines)
+    return lambda histogram: answer_lines(histogram, asked).value
+
+
+def _deviations(uncertainty: Uncertainty, histogram: SpatialHistogram, asked: Snapped | PlacedShapes) -> Floats:
+    """The standard deviations of the answers."""
+    if isinstance(asked, Snapped):
+        return uncertainty.deviations(asked.cells)
+    from dqam.geometry.area_answers import answer_areas, answer_lines
+
+    if isinstance(asked, PlacedAreas):
+        return uncertainty.area_deviations(asked, answer_areas(histogram, asked))
+    assert isinstance(asked, PlacedLines)
+    return uncertainty.line_deviations(asked, answer_lines(histogram, asked))
+
+
 def _listed(names: Sequence[str]) -> str:
     """Names for an error, shortened if there are many."""
     return ", ".join(names if len(names) <= 8 else (*names[:3], "...", names[-1]))
@@ -255,9 +307,3 @@ def _geometries(areas: Any) -> list[Any] | None:
         return None
     shapes = list(areas) if hasattr(areas, "__iter__") and not isinstance(areas, str) else []
     return shapes if any(map(is_geometry, shapes)) else None
-
-
-def _declared_crs(table: Any) -> str | None:
-    """The CRS of a GeoSeries; None if it has none."""
-    crs = getattr(table, "crs", None)
-    return None if crs is None else str(crs.to_string())

@@ -167,9 +167,10 @@ def _slices(slicing: Slicing, whole: SpatialHistogram, file: h5py.File) -> tuple
         raise InputError(f"the shares of its slices are resampled {times} times.")
     moved = _numbers(file, "slice_moved", (times, count, lattice.cells))
     weight = _numbers(file, "slice_weight", (lattice.cells,))
-    if weight.min() <= 0:
-        raise InputError("the weights of its coarse cells are not positive.")
-    return histogram, ShareNoise(lattice, moved, weight)
+    noise = float(_numbers(file, "slice_noise", ()))
+    if weight.min() <= 0 or noise < 0:
+        raise InputError("the weights of its coarse cells, or the noise of its slices, are not positive.")
+    return histogram, ShareNoise(lattice, moved, weight, noise)
 
 
 def _lattice(file: h5py.File, east: str, north: str, grid: Grid) -> Lattice:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -9,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import shapely
 
-from dqam.geometry.areas import PlacedAreas, PlacedLines, Shapes
-from dqam.geometry.arrays import Floats, Integers
+from dqam.geometry.areas import PlacedAreas, PlacedLines
+from dqam.geometry.arrays import Floats, Integers, Shapes
 from dqam.geometry.lattice import Lattice
 from dqam.geometry.sliced_histogram import SlicedHistogram
 from dqam.values.uncertainty import Uncertainty
@@ -18,7 +20,7 @@ from dqam.values.uncertainty import Uncertainty
 if TYPE_CHECKING:
     from dqam.geometry.area_answers import AreaAnswers
 
-UNLIKE = 0.08  # standard deviation of what patterns do not explain, relative to an answer for slices
+UNLIKE = 0.6  # standard deviation of what shares on a lattice cannot show, relative to an answer, times its side
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,16 +31,54 @@ class ShareNoise:
     moved    float64[times, slices, cells]: how far fresh noise of the same scale moved the share of each slice in each
              coarse cell
     weight   float64[cells]: the trips in each coarse cell, up to a factor
+    sizes    standard deviation of the noise in the number of trips of each slice
     """
 
     lattice: Lattice
     moved: Floats
     weight: Floats
+    sizes: float
+
+    def deviations(
+        self,
+        slices: Sequence[int],
+        rectangles: Integers,
+        whole: Floats,
+        value: Floats,
+        of_whole: Floats,
+        trips: float,
+    ) -> Floats:
+        """The standard deviation of the answers for some slices together, float64[m].
+
+        rectangles  int64[m, 4], the rectangles, or those around the areas or lines, as grid lines
+        whole       the answers for all trips
+        value       the answers for these slices
+        of_whole    the standard deviations of `whole`
+        trips       the number of trips in all slices
+        """
+        weight = np.maximum(self._sums(self.weight[None], rectangles)[0], 1e-12)
+        moved = self._sums(self.moved[:, list(slices)].sum(axis=1) * self.weight, rectangles) / weight
+        share = np.divide(value, whole, out=np.zeros(len(value)), where=whole > 0)
+        least = len(slices) * (self.sizes / max(trips, 1e-9)) ** 2 * (1 - share)  # however well patterns explain slices
+        unlike = UNLIKE / max(self.lattice.shape)
+        noise = np.maximum((moved**2).mean(axis=0), least) * whole**2
+        return np.asarray(np.sqrt((share * of_whole) ** 2 + noise + (unlike * value * (1 - share)) ** 2))
+
+    def _sums(self, cells: Floats, rectangles: Integers) -> Floats:
+        """Sums over the coarse cells in each rectangle: float64[times, m], of float64[times, cells]."""
+        (rows, columns), none = self.lattice.shape, np.zeros
+        corners = np.stack(
+            [
+                self.lattice.corners(each.reshape(rows, columns), none((rows, columns - 1)), none((rows - 1, columns)))
+                for each in cells
+            ]
+        )
+        return self.lattice.answers_by(corners, rectangles)
 
 
 @dataclass(frozen=True, eq=False)
 class SliceUncertainty(Uncertainty):
-    """The uncertainty of the answers for some slices of a map.
+    """The uncertainty of the answers for some slices of a map; its `histogram` is a `SlicedHistogram`.
 
     whole   the uncertainty of the answers for all trips
     shares  how far the shares of slices may be off
@@ -49,76 +89,57 @@ class SliceUncertainty(Uncertainty):
 
     @classmethod
     def of(cls, whole: Uncertainty, shares: ShareNoise, histogram: SlicedHistogram) -> SliceUncertainty:
-        """The uncertainty of the slices that `histogram` counts, which are not all.
-
-        whole  the uncertainty of all slices, or of more of them
-        """
-        if isinstance(whole, SliceUncertainty):
-            assert whole.whole is not None
+        """The uncertainty of the slices that `histogram` counts; `whole` is that of all slices, or of more of them."""
+        if isinstance(whole, SliceUncertainty) and whole.whole is not None:
             whole = whole.whole
-        rows, columns = histogram.grid.shape
-        made = cls(histogram, whole.model, 0.0, whole.lattice, whole.displacements, whole.finest, whole, shares)
-        noise = made.deviations(np.array([[0, 0, columns, rows]]))[0]
-        return cls(
-            histogram, whole.model, float(noise), whole.lattice, whole.displacements, whole.finest, whole, shares
-        )
+        known = whole.model, whole.noise, whole.lattice, whole.displacements, whole.finest
+        return cls(histogram, *known, whole, shares)
 
     def deviations(self, rectangles: Integers) -> Floats:
         """The standard deviation of the answer to each rectangle."""
-        histogram = self._histogram
-        whole = histogram.whole.answers(rectangles)
-        assert self.whole is not None
-        return self._joined(whole, histogram.answers(rectangles), self.whole.deviations(rectangles), rectangles)
+        sliced, of_all, shares = self._parts
+        whole, value = sliced.whole.answers(rectangles), sliced.answers(rectangles)
+        return shares.deviations(
+            sliced.chosen, rectangles, whole, value, of_all.deviations(rectangles), sliced.all_trips
+        )
 
     def area_deviations(self, areas: PlacedAreas, answers: AreaAnswers) -> Floats:
         """The standard deviation of the answer to each area; NaN for areas outside the grid."""
         from dqam.geometry.area_answers import answer_areas  # compiled code, which rectangles do not need
 
-        assert self.whole is not None
-        whole = answer_areas(self._histogram.whole, areas)
-        return self._joined(whole.value, answers.value, self.whole.area_deviations(areas, whole), areas.rectangles)
+        sliced, of_all, shares = self._parts
+        whole = answer_areas(sliced.whole, areas)
+        off = of_all.area_deviations(areas, whole)
+        return shares.deviations(sliced.chosen, areas.rectangles, whole.value, answers.value, off, sliced.all_trips)
 
     def line_deviations(self, lines: PlacedLines, answers: AreaAnswers) -> Floats:
         """The standard deviation of the crossings of each line; NaN for lines outside."""
         from dqam.geometry.area_answers import answer_lines
 
-        assert self.whole is not None
-        whole = answer_lines(self._histogram.whole, lines)
-        deviations = self.whole.line_deviations(lines, whole)
-        return self._joined(whole.value, answers.value, deviations, _around(lines.shapes))
+        sliced, of_all, shares = self._parts
+        whole = answer_lines(sliced.whole, lines)
+        off = of_all.line_deviations(lines, whole)
+        return shares.deviations(
+            sliced.chosen, rectangles_around(lines.shapes), whole.value, answers.value, off, sliced.all_trips
+        )
 
-    @property
-    def _histogram(self) -> SlicedHistogram:
-        assert isinstance(self.histogram, SlicedHistogram)
-        return self.histogram
+    def around(
+        self, answers: Floats, deviations: Floats, confidence: float, most: float | None = None
+    ) -> tuple[Floats, Floats]:
+        """Intervals around answers with the given standard deviations, clipped to 0."""
+        return super().around(answers, deviations, confidence, math.inf if most is None else most)
 
     @cached_property
-    def _corners(self) -> Floats | None:
-        """Running sums over coarse cells: first of the weights, then of the displacements times the weights."""
+    def _parts(self) -> tuple[SlicedHistogram, Uncertainty, ShareNoise]:
+        assert isinstance(self.histogram, SlicedHistogram)
+        assert self.whole is not None
         assert self.shares is not None
-        lattice, chosen = self.shares.lattice, list(self._histogram.chosen)
-        moved = self.shares.moved[:, chosen].sum(axis=1) * self.shares.weight
-        (rows, columns), tables = lattice.shape, []
-        for values in (self.shares.weight, *moved):
-            cells = values.reshape(rows, columns)
-            tables.append(lattice.corners(cells, np.zeros((rows, columns - 1)), np.zeros((rows - 1, columns))))
-        return np.stack(tables)
-
-    def _joined(self, whole: Floats, value: Floats, deviations: Floats, rectangles: Integers) -> Floats:
-        """The deviations of the map in proportion, joined with those of the shares in the smallest rectangles."""
-        assert self.shares is not None
-        corners = self._corners
-        assert corners is not None
-        weight, *moved = self.shares.lattice.answers_by(corners, rectangles)
-        known = np.maximum(weight, 1e-12)
-        shares = np.sqrt(np.mean([(each / known) ** 2 for each in moved], axis=0)) * whole
-        share = np.divide(value, whole, out=np.zeros(len(value)), where=whole > 0)
-        unlike = UNLIKE * value * (1 - share)
-        return np.asarray(np.sqrt((share * deviations) ** 2 + shares**2 + unlike**2))
+        return self.histogram, self.whole, self.shares
 
 
-def _around(shapes: Shapes) -> Integers:
-    """The smallest rectangles of whole cells around shapes in cells, of at least one cell; 0 for missing ones."""
+def rectangles_around(shapes: Shapes) -> Integers:
+    """int64[m, 4]: the smallest rectangles of whole cells around shapes in cells, of at least one cell; about the first
+    cell for missing shapes."""
     bounds = np.nan_to_num(shapely.bounds(shapes))
     low = np.floor(bounds[:, :2])
     return np.asarray(np.concatenate([low, np.maximum(np.ceil(bounds[:, 2:]), low + 1)], axis=1), np.int64)

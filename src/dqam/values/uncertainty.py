@@ -15,8 +15,8 @@ import numpy as np
 import shapely
 
 from dqam.errors import InputError
-from dqam.geometry.areas import PlacedAreas, PlacedLines, Shapes
-from dqam.geometry.arrays import Floats, Integers, Numbers
+from dqam.geometry.areas import PlacedAreas, PlacedLines
+from dqam.geometry.arrays import Floats, Integers, Numbers, Shapes
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
 
