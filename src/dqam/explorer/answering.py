@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyproj
@@ -17,14 +17,16 @@ from dqam.geometry.grid import DEGREES, Grid, is_degrees
 from dqam.release.answers import Answer, Answers
 from dqam.release.release import Release
 
+T = TypeVar("T")
+
 
 def ask_rectangles(release: Release, rectangles: Sequence[Sequence[float]], crs: str, confidence: float) -> Answers:
     """The answers of a release, or an `InputError` that says where the map is."""
     return ask_release(release.counts, release.grid, rectangles, crs, confidence)
 
 
-def ask_release(ask: Callable[..., Answers], grid: Grid, asked: Any, crs: str, confidence: float) -> Answers:
-    """The answers of `ask`, a method of a release with this grid, likewise."""
+def ask_release(ask: Callable[..., T], grid: Grid, asked: Any, crs: str, confidence: float) -> T:
+    """What `ask`, such as a method of a release with this grid, answers, likewise."""
     if not re.fullmatch(CRS_PATTERN, crs):  # other ways to write a CRS can name files
         raise InputError(
             f"{crs[:40]!r} is not the code of a coordinate reference system; give one such as {DEGREES!r}."

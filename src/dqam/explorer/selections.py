@@ -6,7 +6,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -14,10 +13,10 @@ import numpy as np
 from dqam.errors import InputError
 from dqam.explorer.answering import ask_release, estimate
 from dqam.explorer.layer import MOST_BLOCKS, Layer
-from dqam.geometry.arrays import Floats, Integers
-from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.areas import PlacedAreas, PlacedShapes, place_areas, place_lines
 from dqam.geometry.lattice import Lattice
-from dqam.geometry.sliced_histogram import SlicedHistogram
+from dqam.geometry.rectangles import Snapped
+from dqam.release.answers import Answers
 from dqam.release.release import Release
 
 MOST_LAYERS = 32  # of a release that are kept
@@ -109,13 +108,16 @@ class ShownRelease:
         """`release.profile` of an area or line, by the names in the API, with the answer for all slices."""
         if not self.release.slices:
             raise InputError("This release has no slices, so there is no profile; ask for areas or lines.")
-        line = shape.geom_type in ("LineString", "MultiLineString")
-        answers = []
-        for names in ((), *((name,) for name in self.release.slices)):
-            one = self.select(names)
-            ask = one.crossings if line else one.counts
-            answers.append(ask_release(ask, one.grid, [shape], crs, confidence)[0])
-        total, *each = map(estimate, answers)
+        release, line = self.release, shape.geom_type in ("LineString", "MultiLineString")
+
+        def ask(shapes: list[Any], crs: str, confidence: float) -> list[Answers]:
+            asked: PlacedShapes | Snapped = (place_lines if line else place_areas)(shapes, release.grid, crs)
+            if isinstance(asked, PlacedAreas) and asked.is_rectangle.all():
+                asked = Snapped.of(asked.rectangles, release.grid)
+            whole = (release.crossings if line else release.counts)(asked, confidence=confidence)
+            return [whole, *release.by_slice(asked, confidence)]
+
+        total, *each = (estimate(one[0]) for one in ask_release(ask, release.grid, [shape], crs, confidence))
         values = [one["value"] for one in each]
         return {
             "slices": list(self.release.slices),
@@ -130,8 +132,7 @@ class ShownRelease:
 
 def largest_of_slices(release: Release) -> float | None:
     """The largest number of trips in a cell of the image of any single slice; None without slices."""
-    histogram = release.histogram
-    if not isinstance(histogram, SlicedHistogram):
+    if not release.slices:
         return None
     lattice = Lattice.even(release.grid, min(MOST_BLOCKS, max(release.grid.shape)))
     (west, south), (east, north) = (
@@ -140,9 +141,5 @@ def largest_of_slices(release: Release) -> float | None:
     rectangles = np.stack([side.ravel() for side in (west, south, east, north)], axis=1)
     largest = 0.0
     for some in np.array_split(rectangles, 1 + len(rectangles) * len(release.slices) // AT_A_TIME):
-        largest = max(largest, float(histogram.ask_each(partial(_answers, some)).max()))
+        largest = max(largest, float(release.values_by_slice(Snapped.of(some, release.grid)).max()))
     return largest
-
-
-def _answers(rectangles: Integers, histogram: SpatialHistogram) -> Floats:
-    return np.asarray(histogram.answers(rectangles), np.float64)
