@@ -14,14 +14,16 @@ from dqam.cities import BOUNDS, city_trips
 from dqam.explorer import make_app
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
+from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
+from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing.plan import Plan
 from dqam.release.release import Release
 from dqam.values.conversion import root_above
-from dqam.values.guarantee import PaidQuestion, Promise
+from dqam.values.guarantee import PaidQuestion, Promise, Unit
 
 MELBOURNE = (300_000.0, 5_800_000.0, 330_000.0, 5_824_000.0)
 
@@ -41,6 +43,21 @@ def city(seed: int, private: bool = True) -> Release:
     curator = Curator(walk(next(city_trips(3_000, seed=seed)), grid), Budget(1), SeededNoise(seed))
     made = plan.release(curator, f"publication-{seed}")
     return replace(made, provenance=replace(made.provenance, private=private))
+
+
+def sliced_city(seed: int, by: str = "hour", timezone: str | None = "Europe/Lisbon", resolution: int = 5) -> Release:
+    """The same city with slices. The noise is from a seed, whatever the release says of itself."""
+    plan = Plan.of(Grid.over(BOUNDS, resolution), 4, title=f"A city by {by}", by=by, timezone=timezone)
+    assert plan.slicing is not None
+    trips = plan.slicing.labelled(Trips.concat(list(city_trips(3_000, seed=seed, rhythm=True))))
+    aggregates = Aggregates.of(walk(trips, plan.grid), slices=len(plan.slicing))
+    made = plan.release(Curator(aggregates, Budget.of(plan.promise), SeededNoise(seed)), f"publication-{seed}-{by}")
+    return replace(made, provenance=replace(made.provenance, private=True))
+
+
+def of_persons(release: Release) -> Release:
+    """The same, as if at most 5 trips of each person had been counted."""
+    return replace(release, provenance=replace(release.provenance, unit=Unit("person", 5)))
 
 
 def numbered(grid: Grid, like: Release) -> Release:
@@ -103,6 +120,20 @@ def mixed(first: Release, projected: Release) -> Iterator[Served]:
     """One in degrees that is not private, and one in metres without confidence intervals."""
     open_one = replace(first, provenance=replace(first.provenance, private=False))
     with serving([("open", open_one), ("metres", projected)]) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def hourly() -> Release:
+    return sliced_city(1)
+
+
+@pytest.fixture(scope="session")
+def days(hourly: Release, first: Release) -> Iterator[Served]:
+    """By hour, by part of the week, the same of persons, without slices, and again by part of the week."""
+    april, may = (sliced_city(seed, "weekpart", None) for seed in (2, 3))
+    named = {"hours": hourly, "april": april, "persons": of_persons(may), "whole": first, "may": may}
+    with serving(list(named.items())) as served:
         yield served
 
 

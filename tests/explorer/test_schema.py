@@ -18,6 +18,7 @@ def test_the_description_is_complete(pair: Served) -> None:
         "/api/releases/{n}/counts",
         "/api/releases/{n}/areas",
         "/api/releases/{n}/lines",
+        "/api/releases/{n}/profile",
         "/api/releases/{n}/layer",
         "/api/releases/{n}/layer/facts",
     }
@@ -54,3 +55,23 @@ def test_geojson_is_described(pair: Served) -> None:
         good = about["responses"]["200"]["content"]["application/geo+json"]["schema"]
         assert good == {"$ref": f"#/components/schemas/{answered}"}
         assert set(about["responses"]) == {"200", "400", "404", "413", "422"}
+
+
+def test_slices_are_described(pair: Served) -> None:
+    told = httpx.get(f"{pair.address}/openapi.json").json()
+    some = {
+        path.rpartition("/")[2]
+        for path, methods in told["paths"].items()
+        for about in methods.values()
+        if "slices" in {one["name"] for one in about.get("parameters", [])}
+    }
+    assert some == {"count", "counts", "areas", "lines", "layer", "facts"}
+    about = told["paths"]["/api/releases/{n}/profile"]["post"]
+    sent = about["requestBody"]["content"]["application/geo+json"]["schema"]["oneOf"]
+    assert {one["$ref"].rpartition("/")[2] for one in sent} == {
+        *("ShapeFeature", "Polygon", "MultiPolygon", "LineString", "MultiLineString")
+    }
+    good = about["responses"]["200"]["content"]["application/json"]["schema"]
+    assert good == {"$ref": "#/components/schemas/Profile"}
+    assert set(about["responses"]) == {"200", "400", "404", "413", "422"}
+    assert {"slices", "sliced_by", "timezone"} <= set(told["components"]["schemas"]["ReleaseInfo"]["required"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyproj
@@ -14,8 +14,10 @@ from dqam.explorer.geojson import null_for_nan
 from dqam.explorer.layer import in_degrees
 from dqam.explorer.schema import CRS_PATTERN
 from dqam.geometry.grid import DEGREES, Grid, is_degrees
-from dqam.release.answers import Answers
+from dqam.release.answers import Answer, Answers
 from dqam.release.release import Release
+
+T = TypeVar("T")
 
 
 def ask_rectangles(release: Release, rectangles: Sequence[Sequence[float]], crs: str, confidence: float) -> Answers:
@@ -23,8 +25,8 @@ def ask_rectangles(release: Release, rectangles: Sequence[Sequence[float]], crs:
     return ask_release(release.counts, release.grid, rectangles, crs, confidence)
 
 
-def ask_release(ask: Callable[..., Answers], grid: Grid, asked: Any, crs: str, confidence: float) -> Answers:
-    """The answers of `ask`, a method of a release with this grid, likewise."""
+def ask_release(ask: Callable[..., T], grid: Grid, asked: Any, crs: str, confidence: float) -> T:
+    """What `ask`, such as a method of a release with this grid, answers, likewise."""
     if not re.fullmatch(CRS_PATTERN, crs):  # other ways to write a CRS can name files
         raise InputError(
             f"{crs[:40]!r} is not the code of a coordinate reference system; give one such as {DEGREES!r}."
@@ -58,12 +60,15 @@ def columns(release: Release, answers: Answers) -> dict[str, list[Any]]:
     }
 
 
+def estimate(answer: Answer) -> dict[str, float | None]:
+    """An answer by the names in the API."""
+    return dict(zip(("value", "low", "high"), null_for_nan(list(answer)), strict=True))
+
+
 def release_info(n: int, name: str, release: Release) -> dict[str, Any]:
     """What the list of releases says about one."""
     provenance, grid = release.provenance, release.grid
     west, south, east, north = degrees = in_degrees(np.array([grid.bounds]), grid)[0].tolist()
-    trips = release.trips
-    value, low, high = null_for_nan([trips.value, trips.low, trips.high])
     return {
         "n": n,
         "name": name,
@@ -82,5 +87,8 @@ def release_info(n: int, name: str, release: Release) -> dict[str, Any]:
             "cell_degrees": [(east - west) / grid.columns, (north - south) / grid.rows],
             "cell_metres": list(grid.cell_metres),
         },
-        "trips": {"value": value, "low": low, "high": high},
+        "trips": estimate(release.trips),
+        "slices": list(release.slices),
+        "sliced_by": provenance.slices,
+        "timezone": provenance.timezone,
     }

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import mimetypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from fastapi import FastAPI, Path, Query, Request, Response
@@ -26,12 +24,12 @@ from dqam.explorer.geojson import (
     request_body,
     to_geometries,
 )
-from dqam.explorer.layer import Layer, check_place, outlines
+from dqam.explorer.layer import check_place, outlines
 from dqam.explorer.middleware import BodyLimitMiddleware, SecurityHeadersMiddleware, check_tiles
 from dqam.explorer.responses import (
     ERRORS,
     GEOJSON_ERRORS,
-    NO_SUCH_RELEASE,
+    LAYER_ERRORS,
     TOO_LARGE,
     GeoJson,
     Json,
@@ -45,6 +43,7 @@ from dqam.explorer.schema import (
     MOST_CORNERS,
     MOST_FEATURES,
     MOST_RECTANGLES,
+    SLICES_MEANING,
     AnsweredAreas,
     AnsweredLines,
     BackgroundTiles,
@@ -52,8 +51,10 @@ from dqam.explorer.schema import (
     Counts,
     CountsRequest,
     LayerInfo,
+    Profile,
     ReleaseInfo,
 )
+from dqam.explorer.selections import Cache, ShownRelease
 from dqam.geometry.grid import DEGREES
 from dqam.release.published_map import CONFIDENCE
 from dqam.release.release import Release
@@ -71,33 +72,19 @@ every answer says which rectangle it is for. Rectangles of whole cells are answe
 other areas and for lines are approximations, computed along their borders. Distinct trips do not add up: a trip through
 two areas counts in both.
 
+A release can have slices, such as the hours of the day. Every trip is in exactly one, so answers of slices do add up.
+
 A request has at most 1 MiB and {MOST_RECTANGLES:,} rectangles, or 8 MiB of GeoJSON with {MOST_FEATURES:,} features and
 {MOST_CORNERS:,} corners in all. An error is reported as `{{"error": "one sentence"}}`.
 """
 AT_ONCE = 2  # long requests that are handled at the same time; the others wait
+K = TypeVar("K")
 T = TypeVar("T")
 
 Number = Annotated[int, Path(ge=0, description="Number of the release in the list of all releases.")]
 Crs = Annotated[str, Query(description=CRS_MEANING, json_schema_extra={"pattern": CRS_PATTERN})]
+Slices = Annotated[str | None, Query(description=SLICES_MEANING)]
 Confidence = Annotated[float, Query(ge=0.01, le=0.9999, description=CONFIDENCE_MEANING)]
-
-
-@dataclass(frozen=True, eq=False)
-class NamedRelease:
-    """A release and the name it is shown with."""
-
-    name: str
-    release: Release
-
-    @cached_property
-    def layer(self) -> Layer:
-        """Its image, made at the first request."""
-        return Layer.of(self.release)
-
-    @property
-    def has_layer(self) -> bool:
-        """Whether its image has been made."""
-        return "layer" in vars(self)
 
 
 def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, attribution: str = "") -> FastAPI:
@@ -110,7 +97,7 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         raise InputError("There is nothing to show; give at least one release.")
     for name, release in releases:
         check_place(release.grid, name)
-    named = [NamedRelease(name, release) for name, release in releases]
+    named = [ShownRelease(name, release) for name, release in releases]
     info = [release_info(n, one.name, one.release) for n, one in enumerate(named)]
     background = {"tiles": None if tiles is None else check_tiles(tiles), "attribution": attribution}
     app = FastAPI(
@@ -129,7 +116,7 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
     describe_geojson(app)
     _serve_pages(app)
 
-    def find(n: int) -> NamedRelease:
+    def find(n: int) -> ShownRelease:
         if n >= len(named):
             raise NoSuchReleaseError(f"There is no release {n}; the last one here is {len(named) - 1}.")
         return named[n]
@@ -140,8 +127,12 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         async with busy:
             return await run_in_threadpool(work)
 
-    async def layer_of(one: NamedRelease) -> Layer:
-        return one.layer if one.has_layer else await in_background(lambda: one.layer)
+    async def kept(cache: Cache[K, T], key: K) -> T:
+        return cache(key) if key in cache else await in_background(lambda: cache(key))
+
+    async def selected(n: int, slices: str | None) -> Release:
+        one = find(n)
+        return await kept(one.select, one.names(slices))
 
     @app.get("/api/releases", response_model=list[ReleaseInfo], summary="All releases", tags=["releases"])
     async def list_releases() -> Response:
@@ -168,9 +159,10 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         north: Annotated[float, Query(description="North side.", examples=[45.02])],
         crs: Crs = DEGREES,
         confidence: Confidence = CONFIDENCE,
+        slices: Slices = None,
     ) -> Response:
         """The estimated number of distinct trips through one rectangle, with its confidence interval."""
-        release = find(n).release
+        release = await selected(n, slices)
         answers = ask_rectangles(release, [(west, south, east, north)], crs, confidence)
         longitude, latitude = outlines(answers.rectangles.bounds, release.grid)
         answer = {key: column[0] for key, column in columns(release, answers).items()}
@@ -184,9 +176,9 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         summary="Trips through many rectangles",
         tags=["answers"],
     )
-    async def counts(n: Number, request: CountsRequest) -> Response:
+    async def counts(n: Number, request: CountsRequest, slices: Slices = None) -> Response:
         """The same for up to 10,000 rectangles at once. If one is invalid, none is answered."""
-        release = find(n).release
+        release = await selected(n, slices)
 
         def answer() -> Response:
             answers = ask_rectangles(release, request.rectangles, request.crs, request.confidence)
@@ -194,8 +186,10 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
 
         return await in_background(answer)
 
-    async def answer_geojson(n: int, request: Request, kind: Kind, crs: str, confidence: float) -> Response:
-        release, body = find(n).release, await request.body()
+    async def answer_geojson(
+        n: int, request: Request, kind: Kind, crs: str, confidence: float, slices: str | None
+    ) -> Response:
+        release, body = await selected(n, slices), await request.body()
 
         def answer() -> Response:
             features = read_features(body, kind, crs)
@@ -217,14 +211,20 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         summary="Trips through areas of any shape",
         tags=["answers"],
     )
-    async def areas(n: Number, request: Request, crs: Crs = DEGREES, confidence: Confidence = CONFIDENCE) -> Response:
+    async def areas(
+        n: Number,
+        request: Request,
+        crs: Crs = DEGREES,
+        confidence: Confidence = CONFIDENCE,
+        slices: Slices = None,
+    ) -> Response:
         """Accepts GeoJSON: a FeatureCollection of Polygon and MultiPolygon features, one feature, or one geometry.
         Returns a FeatureCollection of the same features, with the answer among the properties of each.
 
         Rectangles along the axes of the grid are answered as rectangles of whole cells. Areas outside the map have no
         answer. If no area is on the map, the response is an error.
         """
-        return await answer_geojson(n, request, "areas", crs, confidence)
+        return await answer_geojson(n, request, "areas", crs, confidence, slices)
 
     @app.post(
         "/api/releases/{n}/lines",
@@ -235,11 +235,40 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         summary="Crossings of lines",
         tags=["answers"],
     )
-    async def lines(n: Number, request: Request, crs: Crs = DEGREES, confidence: Confidence = CONFIDENCE) -> Response:
+    async def lines(
+        n: Number,
+        request: Request,
+        crs: Crs = DEGREES,
+        confidence: Confidence = CONFIDENCE,
+        slices: Slices = None,
+    ) -> Response:
         """The same for LineString and MultiLineString features: how often trips cross each line, such as a bridge or a
         cordon. These are crossings, not distinct trips.
         """
-        return await answer_geojson(n, request, "lines", crs, confidence)
+        return await answer_geojson(n, request, "lines", crs, confidence, slices)
+
+    @app.post(
+        "/api/releases/{n}/profile",
+        response_model=Profile,
+        responses=GEOJSON_ERRORS,
+        openapi_extra=request_body("shape"),
+        summary="An area or line in every slice",
+        tags=["answers"],
+    )
+    async def profile(n: Number, request: Request, crs: Crs = DEGREES, confidence: Confidence = CONFIDENCE) -> Response:
+        """How the trips through one area, or the crossings of one line, are divided among the slices of a release, such
+        as the hours of the day. Accepts GeoJSON: one feature or one geometry.
+
+        Every trip is in exactly one slice, so the answers of slices add up exactly to that of all slices. If the
+        release has no slices, the response is an error.
+        """
+        one, body = find(n), await request.body()
+
+        def answer() -> Response:
+            (shape,) = to_geometries(read_features(body, "shape", crs))
+            return Json(one.profile(shape, crs, confidence))
+
+        return await in_background(answer)
 
     @app.get(
         "/api/releases/{n}/layer",
@@ -258,14 +287,15 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
                 },
             },
             304: {"description": "The layer has not changed."},
-            **NO_SUCH_RELEASE,
+            **LAYER_ERRORS,
         },
         summary="Image of a release, as numbers",
         tags=["pictures"],
     )
-    async def show_layer(n: Number, request: Request) -> Response:
+    async def show_layer(n: Number, request: Request, slices: Slices = None) -> Response:
         """Trips in each cell, or in each block of cells of a large grid, on pixels of equal size in Web Mercator."""
-        layer = await layer_of(find(n))
+        one = find(n)
+        layer = await kept(one.layer, one.names(slices))
         height, width = layer.values.shape
         headers = {
             "ETag": layer.tag,
@@ -280,25 +310,15 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
     @app.get(
         "/api/releases/{n}/layer/facts",
         response_model=LayerInfo,
-        responses=NO_SUCH_RELEASE,
+        responses=LAYER_ERRORS,
         summary="Size and meaning of the image",
         tags=["pictures"],
     )
-    async def show_layer_facts(n: Number) -> Response:
+    async def show_layer_facts(n: Number, slices: Slices = None) -> Response:
         """Size and bounds of the image, and what its numbers mean."""
-        layer = await layer_of(find(n))
-        height, width = layer.values.shape
-        return Json(
-            {
-                "width": width,
-                "height": height,
-                "bounds": layer.bounds,
-                "block": layer.block,
-                "largest": float(np.nanmax(layer.values)),
-                "meaning": layer.meaning,
-                "form": FORM,
-            }
-        )
+        one = find(n)
+        facts: dict[str, Any] = await kept(one.layer_facts, one.names(slices))
+        return Json({**facts, "form": FORM})
 
     return app
 

@@ -12,14 +12,23 @@ from fastapi import FastAPI
 from pydantic import TypeAdapter, ValidationError
 
 from dqam.errors import InputError
-from dqam.explorer.schema import MOST_CORNERS, AreasRequest, LinesRequest
+from dqam.explorer.schema import MOST_CORNERS, AreasRequest, LinesRequest, ShapeRequest
 from dqam.geometry.areas import PlacedAreas, PlacedLines
 from dqam.geometry.grid import DEGREES
 from dqam.release.answers import Answers
 from dqam.release.release import Release
 
-Kind = Literal["areas", "lines"]
-REQUESTS: dict[Kind, TypeAdapter[Any]] = {"areas": TypeAdapter(AreasRequest), "lines": TypeAdapter(LinesRequest)}
+Kind = Literal["areas", "lines", "shape"]
+REQUESTS: dict[Kind, TypeAdapter[Any]] = {
+    "areas": TypeAdapter(AreasRequest),
+    "lines": TypeAdapter(LinesRequest),
+    "shape": TypeAdapter(ShapeRequest),
+}
+WANTED: dict[Kind, str] = {
+    "areas": "Polygon or MultiPolygon",
+    "lines": "LineString or MultiLineString",
+    "shape": "Polygon, MultiPolygon, LineString or MultiLineString",
+}
 SCHEMAS = "#/components/schemas/"  # of OpenAPI
 FLAGS: dict[Kind, tuple[str, ...]] = {"areas": ("grown", "cut", "repaired"), "lines": ("cut",)}
 DEPTH = {"LineString": 1, "Polygon": 2, "MultiLineString": 2, "MultiPolygon": 3}  # of lists around a position
@@ -54,7 +63,7 @@ def read_features(body: bytes, kind: Kind, crs: str) -> list[dict[str, Any]]:
         geometry = feature["geometry"]
         lines = _lines(geometry["coordinates"], DEPTH[geometry["type"]])
         corners += sum(map(len, lines))
-        if kind == "areas" and any(ring[0][:2] != ring[-1][:2] for ring in lines):
+        if "Polygon" in geometry["type"] and any(ring[0][:2] != ring[-1][:2] for ring in lines):
             raise InvalidGeojsonError(f"Feature {i + 1} has a ring whose last position is not its first; close it.")
     if corners > MOST_CORNERS:
         raise InputError(
@@ -155,7 +164,8 @@ def _check_declared_crs(told: dict[str, Any]) -> None:
 
 def _first_problem(error: ValidationError, told: Any, kind: Kind) -> str:
     """One sentence about the first thing that is wrong with a request."""
-    wanted = "Polygon or MultiPolygon" if kind == "areas" else "LineString or MultiLineString"
+    wanted, one = WANTED[kind], kind == "shape"
+    such = ", or one such feature" if one else ", or such features"
     first = error.errors(include_url=False, include_input=False)[0]
     path = [part for part in first["loc"] if part not in ("FeatureCollection", "Feature", *DEPTH)]
     where = "The body"
@@ -165,7 +175,9 @@ def _first_problem(error: ValidationError, told: Any, kind: Kind) -> str:
     if path == ["geometry"] and told.get("geometry") is None:
         return f"{where} has no geometry; give a {wanted}, or leave it out."
     if first["type"] == "union_tag_invalid":
-        return f"{where} is a {first['ctx']['tag'][:40]}; give a {wanted}{'' if path else ', or such features'}."
+        return f"{where} is a {first['ctx']['tag'][:40]}; give a {wanted}{'' if path else such}."
     if first["type"] in ("union_tag_not_found", "model_attributes_type"):
-        return f"{where} has no type; send a FeatureCollection of {wanted} features."
-    return f"{where}: {'.'.join(map(str, path))}: {first['msg']}; send {wanted} features as in RFC 7946."
+        send = f"one {wanted}, or one such feature" if one else f"a FeatureCollection of {wanted} features"
+        return f"{where} has no type; send {send}."
+    send = f"a {wanted}" if one else f"{wanted} features"
+    return f"{where}: {'.'.join(map(str, path))}: {first['msg']}; send {send} as in RFC 7946."

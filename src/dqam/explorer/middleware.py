@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dqam.errors import InputError
 
 MOST_BYTES = 1 << 20  # of a body
-MOST_GEOJSON_BYTES = 8 << 20  # of a body of areas or lines
+MOST_GEOJSON_BYTES = 8 << 20  # of a body of GeoJSON
 
 
 def check_tiles(tiles: str) -> str:
@@ -87,7 +87,7 @@ class BodyLimitMiddleware:
             await self.app(scope, receive, send)
             return
         announced, received = Headers(scope=scope).get("content-length", "0"), 0
-        most = MOST_GEOJSON_BYTES if scope["path"].endswith(("/areas", "/lines")) else MOST_BYTES
+        most = MOST_GEOJSON_BYTES if scope["path"].endswith(("/areas", "/lines", "/profile")) else MOST_BYTES
 
         async def receive_limited() -> Message:
             nonlocal received

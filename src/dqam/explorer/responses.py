@@ -18,10 +18,15 @@ NO_SUCH_RELEASE: dict[int | str, dict[str, Any]] = {
     404: {"model": ErrorMessage, "description": "There is no release with this number."},
     422: {"model": ErrorMessage, "description": "A parameter is missing or out of range."},
 }
+LAYER_ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorMessage, "description": "There is no such slice."},
+    **NO_SUCH_RELEASE,
+}
 ERRORS: dict[int | str, dict[str, Any]] = {
     400: {
         "model": ErrorMessage,
-        "description": "A rectangle is invalid: upside down, outside the map, in an unknown CRS.",
+        "description": "A rectangle is invalid: upside down, outside the map, in an unknown CRS; or there is no such "
+        "slice.",
     },
     **NO_SUCH_RELEASE,
 }
@@ -32,7 +37,11 @@ GEOJSON_ERRORS: dict[int | str, dict[str, Any]] = {  # unlike the answers, these
         "content": {"application/json": {"schema": {"$ref": f"{SCHEMAS}{ErrorMessage.__name__}"}}},
     }
     for status, words in (
-        (400, "The body is not JSON, is outside the map, has too many corners, or is in an unknown CRS."),
+        (
+            400,
+            "The body is not JSON, is outside the map, has too many corners, or is in an unknown CRS; or there "
+            "is no such slice.",
+        ),
         (404, NO_SUCH_RELEASE[404]["description"]),
         (413, TOO_LARGE[413]["description"]),
         (422, "The body is not GeoJSON as described, or a parameter is out of range."),

@@ -25,7 +25,9 @@ CRS_MEANING = (
 CONFIDENCE_MEANING = (
     "Confidence level of the interval from `low` to `high`. In some busy places the true coverage is lower."
 )
-
+SLICES_MEANING = (
+    "Names of slices, separated by commas; only trips in these slices are counted. By default all trips are."
+)
 METRES_MEANING = "Width and height on the ground, in metres, with cells as large as in the middle of the map."
 
 
@@ -87,6 +89,16 @@ class ReleaseInfo(BaseModel):
     grid: GridInfo
     trips: Estimate = Field(
         description=f"Number of distinct trips on the whole map, with a confidence interval at {CONFIDENCE:g}."
+    )
+    slices: list[str] = Field(
+        description="Names of the slices, in order, such as `00` to `23` for hours; every trip is in exactly one. "
+        "Empty if the release has none."
+    )
+    sliced_by: str = Field(
+        description="The rule that put each trip into a slice, such as `hour`; empty if there are no slices."
+    )
+    timezone: str = Field(
+        description="Time zone in which clocks were read; empty if times were taken as they were written."
     )
 
 
@@ -240,6 +252,19 @@ class LineFeatures(BaseModel):
 
 AreasRequest = Annotated[AreaFeatures | AreaFeature | Polygon | MultiPolygon, Field(discriminator="type")]
 LinesRequest = Annotated[LineFeatures | LineFeature | LineString | MultiLineString, Field(discriminator="type")]
+ShapeGeometry = Annotated[Polygon | MultiPolygon | LineString | MultiLineString, Field(discriminator="type")]
+
+
+class ShapeFeature(BaseModel):
+    """An area or line; what else the feature has is ignored."""
+
+    type: Literal["Feature"]
+    geometry: ShapeGeometry
+
+
+ShapeRequest = Annotated[
+    ShapeFeature | Polygon | MultiPolygon | LineString | MultiLineString, Field(discriminator="type")
+]
 
 Low = Annotated[float | None, Field(description="Lower end of the confidence interval; null if there is none.")]
 High = Annotated[float | None, Field(description="Upper end of the confidence interval; null if there is none.")]
@@ -319,6 +344,24 @@ class AnsweredLines(AnsweredFeatures):
     features: list[AnsweredLine]
 
 
+class Profile(BaseModel):
+    """The answers of all slices for one area or line, as lists with one item for each slice. They add up exactly."""
+
+    slices: list[str] = Field(description="Names of the slices, in order.")
+    trips: list[float] | None = Field(description="Estimated numbers of distinct trips; null for a line.")
+    crossings: list[float] | None = Field(
+        description="Estimated numbers of times that trips cross the line; null for an area."
+    )
+    low: list[float | None] = Field(
+        description="Lower ends of the confidence intervals; null if the mechanism gives none."
+    )
+    high: list[float | None] = Field(
+        description="Upper ends of the confidence intervals; null if the mechanism gives none."
+    )
+    total: Estimate = Field(description="The answer for all slices together.")
+    confidence: float = Field(description=CONFIDENCE_MEANING)
+
+
 class LayerInfo(BaseModel):
     """What the bytes of a layer mean."""
 
@@ -327,5 +370,11 @@ class LayerInfo(BaseModel):
     bounds: Sides = Field(description="Bounds of the image in degrees; its pixels have equal size in Web Mercator.")
     block: list[int] = Field(description="Rows and columns of cells in one block.")
     largest: float = Field(description="Largest value.")
+    largest_of_slices: float | None = Field(
+        description="Largest value in the images of all single slices, for a common scale; null if there are no slices."
+    )
+    trips: Estimate = Field(
+        description=f"Number of distinct trips on the whole map, with a confidence interval at {CONFIDENCE:g}."
+    )
     meaning: str = Field(description="What a value means.")
     form: str = Field(description="Format of the values.")

@@ -3,7 +3,9 @@
 import { RECTANGLES, differenceScale, tripsScale } from "./colours.js";
 import { answerTo } from "./geojson.js";
 import { graticule } from "./graticule.js";
+import { makeProfiles } from "./profile.js";
 import { makeSketch, outlineOf } from "./sketch.js";
+import { makeSlices, ruleWords } from "./slices.js";
 import { makeZones } from "./zones.js";
 
 const $ = (id) => document.getElementById(id);
@@ -12,20 +14,24 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowD
 const QUIET = 40; // milliseconds between two requests while a rectangle is being drawn
 const MOST = 50; // rectangles, polygons and lines
 const LONGEST = 4000; // characters of an address
+const REST = 150; // milliseconds after which a rectangle counts as settled
+const MOST_LAYERS = 32; // that are kept
 
 const state = {
   releases: [],
   show: 0, // the release on the map
   against: null, // the one it is compared with
   layer: "first", // or second, or difference
+  slice: null, // the slice that is shown; null for all
   rectangles: [], // { name, colour, sides, answers: Map of release to answer, problem, drawn }
   shapes: [], // polygons and lines: { kind, name, colour, corners, answers, problem, drawn }
   selected: null,
   theme: null, // light or dark, if the user chose
   opacity: 85,
 };
-const layers = new Map(); // of releases: promises of { facts, values }
-let map, picture, painted, handles, zones, sketch;
+const layers = new Map(); // of slices of releases: promises of { facts, values }
+const sliceTrips = new Map(); // all trips in slices of releases
+let map, picture, painted, handles, zones, sketch, slices, profiles;
 
 /* Words and elements */
 
@@ -110,24 +116,58 @@ async function get(address, options) {
   throw new Error(told.error ?? `The server responded with status ${answer.status}.`);
 }
 
-async function count(n, sides) {
+async function count(n, sides, slice = state.slice) {
   const asked = new URLSearchParams(SIDES.map((name, i) => [name, String(sides[i])]));
+  if (slice !== null) asked.set("slices", slice);
   return (await get(`api/releases/${n}/count?${asked}`)).json();
 }
 
 /** The answer of a release for a rectangle, polygon or line. */
-async function question(n, { kind, sides, corners }) {
-  if (!kind) return count(n, sides);
-  const geometry = kind === "polygon" ? { type: "Polygon", coordinates: [[...corners, corners[0]]] } : { type: "LineString", coordinates: corners };
+async function question(n, { kind, sides, corners }, slice) {
+  if (!kind) return count(n, sides, slice);
   const path = kind === "polygon" ? "areas" : "lines";
-  const told = await answerTo(get, n, { path, body: JSON.stringify(geometry) }, `This ${kind}`);
+  const told = await answerTo(get, n, { path, body: JSON.stringify(geometryOf(kind, corners)), slice }, `This ${kind}`);
   const found = told.features[0].properties;
   return { ...found, value: found.trips ?? found.crossings, confidence: told.confidence };
 }
 
+function geometryOf(kind, corners) {
+  return kind === "polygon" ? { type: "Polygon", coordinates: [[...corners, corners[0]]] } : { type: "LineString", coordinates: corners };
+}
+
+/** The answers of a release in every slice for a rectangle, polygon or line. */
+async function profileOf(n, { kind, corners, answers }) {
+  if (kind) return answerTo(get, n, { path: "profile", body: JSON.stringify(geometryOf(kind, corners)) }, `This ${kind}`);
+  const [west, south, east, north] = answers.get(n).grid_bounds;
+  const ring = [[west, south], [east, south], [east, north], [west, north]];
+  return answerTo(get, n, { path: "profile", crs: "grid", body: JSON.stringify(geometryOf("polygon", ring)) }, "This rectangle");
+}
+
 /** The releases whose answers are shown, the one on the map first. */
 function compared() {
-  return state.against === null ? [state.show] : [state.show, state.against];
+  return state.against === null || (state.slice !== null && !sameSlices()) ? [state.show] : [state.show, state.against];
+}
+
+function sameSlices() {
+  const [a, b] = [state.releases[state.show], state.releases[state.against]];
+  return a.sliced_by === b.sliced_by && a.timezone === b.timezone;
+}
+
+/** Whether the two releases count the same: all trips, or as many of each person. */
+function sameUnit() {
+  const [a, b] = [state.releases[state.show].unit, state.releases[state.against].unit];
+  return a.name === b.name && a.max_trips === b.max_trips;
+}
+
+/** Why the two releases are not compared, in sentences; empty if they are. */
+function whyUnlike() {
+  if (state.against === null) return "";
+  const [a, b] = [state.show, state.against].map((n) => state.releases[n]);
+  const counts = ({ name, unit }) => `${name} counts ${unit.name === "trip" ? "all trips" : `at most ${unit.max_trips} trips of each person`}`;
+  return [
+    sameUnit() ? "" : `${counts(a)}, and ${counts(b)}. Numbers that count different trips cannot be compared, so no difference is shown.`,
+    state.slice === null || sameSlices() ? "" : `${b.name} does not have the same slices, so it is shown only for All.`,
+  ].filter(Boolean).join(" ");
 }
 
 function sameGrid(n, m) {
@@ -144,8 +184,12 @@ async function ask(rectangle) {
   rectangle.asking = (async () => {
     do {
       rectangle.again = false;
-      const [sides, wanted] = [rectangle.sides, compared()];
-      const answers = await Promise.allSettled(wanted.map((n) => question(n, rectangle)));
+      const [sides, wanted, slice] = [rectangle.sides, compared(), state.slice];
+      const answers = await Promise.allSettled(wanted.map((n) => question(n, rectangle, slice)));
+      if (slice !== state.slice) {
+        rectangle.again = true;
+        continue;
+      }
       rectangle.answers = new Map(wanted.map((n, i) => [n, answers[i].value]).filter(([, answer]) => answer));
       rectangle.answered = sides;
       const problems = wanted.flatMap((n, i) => (answers[i].reason ? [[n, answers[i].reason.message]] : []));
@@ -155,8 +199,65 @@ async function ask(rectangle) {
       if (rectangle.again) await new Promise((done) => setTimeout(done, QUIET));
     } while (rectangle.again);
     rectangle.asking = null;
+    askProfiles(rectangle);
   })();
   return rectangle.asking;
+}
+
+/** What changes when a rectangle, polygon or line moves. */
+function whereabouts({ sides, corners }) {
+  return sides ?? corners;
+}
+
+/** Request the slices of a rectangle, polygon or line once it has settled. */
+async function askProfiles(one) {
+  const place = whereabouts(one);
+  const missing = () => compared().filter((n) => state.releases[n].slices.length && one.answers.has(n) && one.profiles.get(n)?.place !== place);
+  if (!missing().length) return null;
+  if (one.profiling?.place === place) return one.profiling.done;
+  const settled = () => place === whereabouts(one) && !one.asking && !drawing.from && !handles?.dragged;
+  const done = (async () => {
+    await new Promise((rested) => setTimeout(rested, one.kind ? 0 : REST));
+    while (settled() && missing().length) {
+      const wanted = missing();
+      const found = await Promise.allSettled(wanted.map((n) => profileOf(n, one)));
+      if (place !== whereabouts(one)) break;
+      wanted.forEach((n, i) => one.profiles.set(n, { place, ...(found[i].value ?? { problem: found[i].reason.message }) }));
+    }
+    if (one.profiling?.place === place) one.profiling = null;
+    if (settled()) showAnswers();
+  })();
+  one.profiling = { place, done };
+  return done;
+}
+
+/** What a profile says about a slice, or about all. */
+function fromProfile({ slices: names, trips, crossings, low, high, total }, slice) {
+  const i = names.indexOf(slice);
+  return slice === null ? total : { value: (trips ?? crossings)[i], low: low[i], high: high[i] };
+}
+
+/** The profile of a rectangle, polygon or line as it is now, if it is there. */
+function profileNow(one, n) {
+  const profile = one.profiles.get(n);
+  return profile?.place === whereabouts(one) && profile.slices ? profile : null;
+}
+
+/** Show a slice, or all with null. */
+function chooseSlice(slice, byHand) {
+  state.slice = slice;
+  if (compared().length < 2) state.layer = "first";
+  for (const one of [...state.rectangles, ...state.shapes]) {
+    const known = compared().every((n) => one.answers.has(n) && profileNow(one, n));
+    if (known && !one.asking) one.answers = new Map(compared().map((n) => [n, { ...one.answers.get(n), ...fromProfile(profileNow(one, n), slice) }]));
+    else ask(one);
+  }
+  showAnswers();
+  showLayerChoice();
+  keepAddress();
+  zones.askAgain(!byHand);
+  if (byHand && state.selected?.answers.size) announce(state.selected);
+  return paint();
 }
 
 /* Rectangles */
@@ -178,7 +279,7 @@ function full() {
 function add(sides) {
   if (full()) return null;
   const [name, colour] = freeName();
-  const rectangle = { name, colour, sides, answers: new Map(), problem: null, drawn: null };
+  const rectangle = { name, colour, sides, answers: new Map(), profiles: new Map(), problem: null, drawn: null };
   state.rectangles.push(rectangle);
   return rectangle;
 }
@@ -201,7 +302,7 @@ function addShape(kind, corners) {
   let i = 1;
   while (used.has(kind[0].toUpperCase() + i)) i++;
   const colour = RECTANGLES[(state.rectangles.length + state.shapes.length) % RECTANGLES.length];
-  const shape = { kind, name: kind[0].toUpperCase() + i, colour, corners, answers: new Map(), problem: null };
+  const shape = { kind, name: kind[0].toUpperCase() + i, colour, corners, answers: new Map(), profiles: new Map(), problem: null };
   state.shapes.push(shape);
   shape.drawn = outlineOf(shape, () => drawing.armed || seek(shape)).addTo(map);
   return shape;
@@ -265,8 +366,13 @@ function announce(rectangle) {
     const range = answer.low === null ? "" : `, between ${whole(answer.low)} and ${whole(answer.high)}`;
     return `${state.against === null ? "" : `${state.releases[n].name}: `}${whole(answer.value)} ${rectangle.kind === "line" ? "crossings" : "trips"}${range}`;
   });
-  const answered = words.length ? `${titleOf(rectangle)}: ${words.join("; ")}. ` : "";
+  const answered = words.length ? `${titleOf(rectangle)}${inSlice()}: ${words.join("; ")}. ` : "";
   say(answered + (rectangle.problem ?? ""));
+}
+
+/** The chosen slice, to be put behind other words. */
+function inSlice() {
+  return state.slice === null ? "" : `, ${slices.label(state.slice)}`;
 }
 
 function nextTo(value, all) {
@@ -318,38 +424,57 @@ const Picture = L.ImageOverlay.extend({
   },
 });
 
-function fetchLayer(n) {
-  if (!layers.has(n)) {
-    const both = Promise.all([
-      get(`api/releases/${n}/layer/facts`).then((answer) => answer.json()),
-      get(`api/releases/${n}/layer`).then((answer) => answer.arrayBuffer()),
-    ]).then(([facts, bytes]) => ({ facts, values: new Float32Array(bytes) }));
-    both.catch(() => layers.delete(n));
-    layers.set(n, both);
-  }
-  return layers.get(n);
+function fetchLayer(n, slice) {
+  const [key, query] = [JSON.stringify([n, slice]), slice === null ? "" : `?slices=${encodeURIComponent(slice)}`];
+  const both = layers.get(key) ?? Promise.all([
+    get(`api/releases/${n}/layer/facts${query}`).then((answer) => answer.json()),
+    get(`api/releases/${n}/layer${query}`).then((answer) => answer.arrayBuffer()),
+  ]).then(([facts, bytes]) => {
+    sliceTrips.set(key, facts.trips);
+    return { facts, values: new Float32Array(bytes) };
+  });
+  both.catch(() => layers.delete(key));
+  layers.delete(key);
+  layers.set(key, both); // the last one used
+  if (layers.size > MOST_LAYERS) layers.delete(layers.keys().next().value);
+  return both;
+}
+
+/** All trips of a release in the chosen slice; null while they are not known. */
+function tripsOf(n) {
+  return state.slice === null ? state.releases[n].trips : sliceTrips.get(JSON.stringify([n, state.slice])) ?? null;
+}
+
+/** The 99.9 % quantile of the sizes of differences, as few cells differ more. */
+function usualSize(differences) {
+  const sizes = differences.map(Math.abs).filter((value) => !Number.isNaN(value)).sort();
+  return sizes[Math.floor(sizes.length * 0.999)] ?? 0;
 }
 
 /** Paint the chosen layer, on one scale for all releases that are compared. */
 async function paint() {
-  const [mode, ids, colours] = [state.layer, compared(), theme()];
-  let all;
+  const [mode, ids, colours, slice] = [state.layer, compared(), theme(), state.slice];
+  const current = () => mode === state.layer && String(ids) === String(compared()) && colours === theme() && slice === state.slice;
+  let all, everything;
   try {
-    all = await Promise.all(ids.map(fetchLayer));
+    all = await Promise.all(ids.map((n) => fetchLayer(n, slice)));
+    everything = mode === "difference" ? await Promise.all(ids.map((n) => fetchLayer(n, null))) : all;
   } catch (error) {
-    return complain(error.message);
+    return current() ? complain(error.message) : undefined;
   }
-  if (mode !== state.layer || String(ids) !== String(compared()) || colours !== theme()) return;
+  if (!current()) return;
   const [first, second] = all;
   const { facts } = mode === "second" ? second : first;
   let values = (mode === "second" ? second : first).values;
   let scale;
   if (mode === "difference") {
-    values = second.values.map((value, i) => value - first.values[i]);
-    const sizes = values.map(Math.abs).filter((value) => !Number.isNaN(value)).sort();
-    scale = differenceScale(sizes[Math.floor(sizes.length * 0.999)] ?? 0, colours);
+    const minus = (one, other) => other.values.map((value, i) => value - one.values[i]);
+    values = minus(first, second);
+    const share = slice === null ? 1 : Math.min(1, 2 * Math.max(...all.map((one, i) => one.facts.largest_of_slices / everything[i].facts.largest)));
+    scale = differenceScale(usualSize(minus(...everything)) * share, colours); // the same for every slice
   } else {
-    scale = tripsScale(Math.max(...all.map((one) => one.facts.largest)), colours);
+    const scaled = state.against === null || sameUnit() ? all : [mode === "second" ? second : first];
+    scale = tripsScale(Math.max(...scaled.map(({ facts: one }) => (slice === null ? one.largest : one.largest_of_slices))), colours);
   }
   const canvas = make("canvas", { width: facts.width, height: facts.height });
   const image = new ImageData(facts.width, facts.height);
@@ -373,16 +498,21 @@ async function paint() {
   showLegend(scale, facts, mode);
   zones.showAgain();
   $("map").dataset.painted = `${mode} ${ids} ${colours}`;
+  $("map").dataset.slice = slice ?? "";
+  if (slice !== null) {
+    showFacts();
+    showAnswers();
+  }
 }
 
 function showLegend(scale, facts, mode) {
   const where = String(facts.block) === "1,1" ? "per cell" : `per ${facts.block[0]} × ${facts.block[1]} cells`;
-  drawScale(scale, mode === "difference"
-    ? `Trips ${where}: ${state.releases[state.against].name} − ${state.releases[state.show].name}` : `Distinct trips ${where}`);
+  drawScale(scale, (mode === "difference"
+    ? `Trips ${where}: ${state.releases[state.against].name} − ${state.releases[state.show].name}` : `Distinct trips ${where}`) + inSlice());
 }
 
 function drawScale(scale, title) {
-  $("legend-title").textContent = title;
+  $("legend-title").textContent = title.replaceAll("–", "\u2060–\u2060"); // no line breaks within hours
   $("here").textContent = "";
   const [canvas, context] = [$("ramp"), $("ramp").getContext("2d")];
   context.clearRect(0, 0, canvas.width, 1);
@@ -482,6 +612,7 @@ function showHandles() {
     handle.on("dragend", () => {
       handles.dragged = false;
       refresh();
+      askProfiles(rectangle);
     });
     handle.addTo(handles);
     handle.getElement().style.borderColor = rectangle.colour;
@@ -553,6 +684,7 @@ async function finishDrawing(event) {
     refresh();
     announce(rectangle);
     seek(rectangle);
+    askProfiles(rectangle);
   }
 }
 
@@ -604,7 +736,8 @@ function bar(answer, longest, colour) {
 }
 
 function shareOf(answer, release) {
-  return release.trips.value > 0 ? `${percent(answer.value / release.trips.value)} of all trips` : "";
+  const trips = tripsOf(release.n);
+  return trips?.value > 0 ? `${percent(answer.value / trips.value)} of all trips${inSlice()}` : "";
 }
 
 function answerRow(rectangle, n, longest) {
@@ -645,13 +778,15 @@ function card(rectangle, longest) {
   const close = make("button", {
     type: "button", className: "close", "aria-label": `Remove ${rectangle.kind ?? "rectangle"} ${rectangle.name}`, onclick: () => (rectangle.kind ? removeShape : remove)(rectangle),
   }, "×");
-  const rows = known.map((n) => answerRow(rectangle, n, longest));
-  if (known.length === 2) rows.push(differenceRow(rectangle));
+  const rows = known.map((n) => answerRow(rectangle, n, longest(n)));
+  if (known.length === 2 && sameUnit()) rows.push(differenceRow(rectangle));
   const about = [];
   if (answer) {
     if (rectangle.kind === "line") about.push("crossings, not distinct trips");
     else if (state.against === null) about.push(shareOf(answer, state.releases[state.show]));
     about.push(rectangle.kind ? shapeSize(rectangle, answer) : sizeOf(answer));
+    const profile = state.slice === null ? null : profileNow(rectangle, known[0]);
+    if (profile) about.push(`${whole(profile.total.value)} in all slices`);
     if (answer.grown) about.push("extended to whole cells");
     if (answer.cut) about.push("clipped to the map");
     if (answer.repaired) about.push("crosses itself; repaired");
@@ -671,7 +806,9 @@ function showAnswers() {
   const focused = document.activeElement?.closest("#answers li")?.dataset.name;
   const role = document.activeElement?.className;
   const all = [...state.rectangles, ...state.shapes];
-  const longest = Math.max(1, ...all.flatMap((one) => [...one.answers.values()]).map((answer) => answer.high ?? answer.value));
+  const apart = state.against !== null && !sameUnit(); // then bars have a scale for each release
+  const longest = (n) => Math.max(1, ...all.flatMap((one) => [...one.answers].filter(([of]) => !apart || of === n)).map(([, answer]) => answer.high ?? answer.value));
+  showProfiles(all);
   $("answers").replaceChildren(...all.map((one) => card(one, longest)));
   $("answers-title").textContent = all.some((one) => one.kind === "line") ? "Answers" : "Distinct trips";
   $("empty").hidden = all.length > 0;
@@ -679,6 +816,20 @@ function showAnswers() {
   if (focused) $("answers").querySelector(`li[data-name="${focused}"] .${role}`)?.focus();
   fillReadout();
   drawRectangles();
+}
+
+/** Charts of all that has slices; those of a release that it is compared with are dashed. */
+function showProfiles(all) {
+  const drawn = state.against === null || sameUnit() ? compared().filter((n) => n === state.show || sameSlices()) : [state.show];
+  const release = state.releases[state.show];
+  profiles.show(release, all.flatMap((one) => drawn.filter((n) => profileNow(one, n)).map((n) => {
+    const { trips, crossings, low, high, total } = profileNow(one, n);
+    const whose = drawn.length > 1 ? state.releases[n].name : "";
+    return {
+      counted: trips ? "trips" : "crossings", title: titleOf(one) + (whose && `, ${whose}`), name: one.name, whose, colour: one.colour,
+      dashed: n !== state.show, values: trips ?? crossings, low, high, total,
+    };
+  })), state.slice);
 }
 
 function showSides() {
@@ -746,23 +897,31 @@ function counted(release, crossings) {
 }
 
 function csv() {
-  const head = ["name", "release", ...SIDES, ...SIDES.map((name) => `answered_${name}`), "value", "low", "high", "confidence", "counted", "wkt"];
+  const sliced = compared().some((n) => state.releases[n].slices.length);
+  const head = ["name", "release", ...(sliced ? ["slice"] : []), ...SIDES, ...SIDES.map((name) => `answered_${name}`), "value", "low", "high", "confidence", "counted", "wkt"];
   const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  const rows = state.rectangles.flatMap((one) => compared().filter((n) => one.answers.has(n)).map((n) => {
-    const answer = one.answers.get(n);
-    return [one.name, quoted(state.releases[n].name), ...one.sides, ...answer.bounds, answer.value, answer.low ?? "", answer.high ?? "", answer.confidence, quoted(counted(state.releases[n], false)), ""];
-  }));
+  /** The name and the answer of all slices together and of each slice; only what is shown if there are none. */
+  const bySlice = (one, n) => {
+    const [answer, profile] = [one.answers.get(n), profileNow(one, n)];
+    if (!sliced) return [[[], answer]];
+    if (!profile) return [[[quoted(state.slice ?? "all")], answer]];
+    return [null, ...profile.slices].map((name) => [[quoted(name ?? "all")], { ...answer, ...fromProfile(profile, name) }]);
+  };
+  const rows = state.rectangles.flatMap((one) => compared().filter((n) => one.answers.has(n)).flatMap((n) => bySlice(one, n).map(([slice, answer]) => {
+    return [one.name, quoted(state.releases[n].name), ...slice, ...one.sides, ...answer.bounds, answer.value, answer.low ?? "", answer.high ?? "", answer.confidence, quoted(counted(state.releases[n], false)), ""];
+  })));
   const none = Array(8).fill("");
-  rows.push(...state.shapes.flatMap((one) => compared().filter((n) => one.answers.has(n)).map((n) => {
-    const [answer, places] = [one.answers.get(n), one.corners.map((corner) => corner.join(" "))];
+  rows.push(...state.shapes.flatMap((one) => compared().filter((n) => one.answers.has(n)).flatMap((n) => bySlice(one, n).map(([slice, answer]) => {
+    const places = one.corners.map((corner) => corner.join(" "));
     const wkt = one.kind === "line" ? `LINESTRING (${places.join(", ")})` : `POLYGON ((${[...places, places[0]].join(", ")}))`;
     const words = counted(state.releases[n], one.kind === "line");
-    return [one.name, quoted(state.releases[n].name), ...none, answer.value, answer.low ?? "", answer.high ?? "", answer.confidence, quoted(words), quoted(wkt)];
-  })));
+    return [one.name, quoted(state.releases[n].name), ...slice, ...none, answer.value, answer.low ?? "", answer.high ?? "", answer.confidence, quoted(words), quoted(wkt)];
+  }))));
   return [head, ...rows].map((row) => row.join(",")).join("\n") + "\n";
 }
 
 async function copy() {
+  await Promise.all([...state.rectangles, ...state.shapes].map(askProfiles));
   const text = csv();
   try {
     await navigator.clipboard.writeText(text);
@@ -787,8 +946,7 @@ function showRelease() {
   $("release-title").textContent = release.title;
   $("promise").textContent = release.promise.replaceAll(" = ", "\u00a0=\u00a0");
   $("promise").className = release.private ? "promise" : "promise broken";
-  const { value, low, high } = release.trips;
-  $("all-trips").textContent = `${whole(value)} ${release.unit.name === "trip" ? "trips in total" : `trips in total, from at most ${release.unit.max_trips} trips per person`}${low === null ? "" : ` (${whole(low)} to ${whole(high)})`}.`;
+  showFacts();
   const open = seen.filter((one) => !one.private);
   $("banner").hidden = open.length === 0;
   $("banner").textContent = open.length ? `NOT PRIVATE: ${open.map((one) => one.name).join(" and ")} ${open.length > 1 ? "were" : "was"} made for tests and experiments. Do not publish ${open.length > 1 ? "them" : "it"}.` : "";
@@ -806,18 +964,36 @@ function showRelease() {
   explain(release);
 }
 
+function showFacts() {
+  const release = state.releases[state.show];
+  const words = release.unit.name === "trip" ? "trips in total" : `trips in total, from at most ${release.unit.max_trips} trips per person`;
+  const range = ({ low, high }) => (low === null ? "" : ` (${whole(low)} to ${whole(high)})`);
+  const some = state.slice === null ? null : tripsOf(state.show);
+  $("all-trips").textContent = some
+    ? `${whole(some.value)} trips${inSlice()}${range(some)}; ${whole(release.trips.value)} ${words}.` : `${whole(release.trips.value)} ${words}${range(release.trips)}.`;
+}
+
 function showLayerChoice() {
-  $("layers").hidden = state.against === null;
-  if (state.against === null) return $("layers").replaceChildren();
-  const same = sameGrid(state.show, state.against);
+  const unlike = whyUnlike();
+  if ($("unlike").textContent !== unlike && unlike) say(unlike);
+  $("unlike").textContent = unlike;
+  $("unlike").hidden = !unlike;
+  $("layers").hidden = state.against === null || compared().length < 2;
+  if ($("layers").hidden) return $("layers").replaceChildren();
+  const same = comparable();
   const names = { first: state.releases[state.show].name, second: state.releases[state.against].name, difference: "Difference" };
   $("layers").replaceChildren(...Object.entries(names).map(([mode, name]) => {
     const input = make("input", { type: "radio", name: "layer", value: mode, checked: state.layer === mode, disabled: mode === "difference" && !same });
     input.addEventListener("change", () => chooseLayer(mode));
     const label = make("label", {}, input, make("span", {}, name));
-    if (input.disabled) label.title = "The difference can only be shown for releases on the same grid.";
+    if (input.disabled) label.title = sameUnit() ? "The difference can only be shown for releases on the same grid." : unlike;
     return label;
   }));
+}
+
+/** Whether the difference of the two releases can be shown on the map. */
+function comparable() {
+  return sameGrid(state.show, state.against) && sameUnit();
 }
 
 function chooseLayer(mode) {
@@ -828,17 +1004,23 @@ function chooseLayer(mode) {
 }
 
 function chooseReleases(show, against) {
-  const before = state.releases[state.show].grid;
+  const { grid: before, sliced_by: rule } = state.releases[state.show];
   state.show = show;
   state.against = against === show ? null : against;
-  if (state.against === null) state.layer = "first";
-  else if (state.layer === "difference" && !sameGrid(show, state.against)) state.layer = "first";
+  if (state.releases[show].sliced_by !== rule) state.slice = null;
+  checkLayer();
+  slices.show(state.releases[show], state.slice);
   if (String(before.degrees) !== String(state.releases[show].grid.degrees)) fit();
   showRelease();
   paint();
   refresh();
   [...state.rectangles, ...state.shapes].forEach(ask);
   zones.askAgain();
+}
+
+/** Show the first release if what was chosen cannot be shown. */
+function checkLayer() {
+  if (compared().length < 2 || (state.layer === "difference" && !comparable())) state.layer = "first";
 }
 
 function explain(release) {
@@ -853,6 +1035,7 @@ function explain(release) {
     ["Published", release.created.replace("T", " ").replace("+00:00", " UTC")],
     ["Mechanism", `${release.mechanism}, tuned for ${release.queries}`],
     ["Grid", `${grid.rows} × ${grid.columns} cells of ${whole(grid.cell_metres[0])} m × ${whole(grid.cell_metres[1])} m (${grid.crs.slice(0, 60)})`],
+    ...(release.slices.length ? [["Slices", `${release.slices.length}, by ${ruleWords(release)}; every trip is in exactly one`]] : []),
     ...(release.gap ? [["Trips split", `at GPS gaps longer than ${release.gap}`]] : []),
     ["Publication id", release.id],
   ];
@@ -884,6 +1067,7 @@ function writeAddress() {
   const parts = [`view=${lat.toFixed(5)},${lng.toFixed(5)},${map.getZoom()}`];
   if (state.show) parts.push(`release=${state.show}`);
   if (state.against !== null) parts.push(`with=${state.against}`, `layer=${state.layer}`);
+  if (state.slice !== null) parts.push(`slice=${encodeURIComponent(state.slice)}`);
   if (state.rectangles.length) parts.push(`r=${state.rectangles.map((one) => one.sides.join(",")).join(";")}`);
   const sketches = ["polygon", "line"].flatMap((kind) => {
     const some = state.shapes.filter((one) => one.kind === kind);
@@ -914,7 +1098,10 @@ function readAddress() {
   state.against = release("with");
   if (state.against === state.show) state.against = null;
   state.layer = state.against !== null && ["second", "difference"].includes(told.get("layer")) ? told.get("layer") : "first";
-  if (state.layer === "difference" && !sameGrid(state.show, state.against)) state.layer = "first";
+  state.slice = state.releases[state.show].slices.includes(told.get("slice")) ? told.get("slice") : null;
+  checkLayer();
+  slices.stop();
+  slices.show(state.releases[state.show], state.slice);
   state.theme = ["light", "dark"].includes(told.get("theme")) ? told.get("theme") : null;
   const opacity = numbers(told.get("opacity"), 1)?.[0];
   state.opacity = opacity === undefined ? 85 : Math.min(Math.max(opacity, 0), 100);
@@ -943,6 +1130,7 @@ function readAddress() {
   refresh();
   paint();
   [...state.rectangles, ...state.shapes].forEach(ask);
+  zones.askAgain();
 }
 
 /* Looks */
@@ -990,7 +1178,7 @@ function press(event) {
   if (writing) return;
   const rectangle = state.selected;
   if (arrow) {
-    if (target.closest(".segments")) return;
+    if (target.closest(".segments, .chart")) return;
     if (rectangle) step(rectangle, arrow, event.shiftKey);
     else if (target.id === "map" || target === document.body) map.panBy([arrow[0] * 90, -arrow[1] * 90]);
     else return;
@@ -999,10 +1187,12 @@ function press(event) {
   else if (event.key === "p") beginSketch("polygon");
   else if (event.key === "l") beginSketch("line");
   else if (event.key === "?") $("help").showModal();
-  else if (event.key === "t" && state.against !== null) {
+  else if (event.key === "t" && compared().length > 1) {
     const modes = [...$("layers").querySelectorAll("input:enabled")].map((input) => input.value);
     chooseLayer(modes[(modes.indexOf(state.layer) + 1) % modes.length]);
-  } else if ((event.key === "Delete" || event.key === "Backspace") && rectangle) remove(rectangle);
+  } else if ((event.key === "," || event.key === ".") && state.releases[state.show].slices.length) slices.step(event.key === "." ? 1 : -1);
+  else if (event.key === "s" && state.releases[state.show].slices.length) slices.toggle();
+  else if ((event.key === "Delete" || event.key === "Backspace") && rectangle) remove(rectangle);
   else if (event.key === "+" || event.key === "=") map.zoomIn(1);
   else if (event.key === "-") map.zoomOut(1);
   else if (event.key === "0") fit();
@@ -1103,9 +1293,12 @@ async function start() {
   sketch = makeSketch({ map, complain, say, cell: () => state.releases[state.show].grid.cell_degrees, done: finishShape, changed: showSketching });
   zones = makeZones({
     map, get, make, whole, interval, complain, say, theme, counted, paint, drawScale, fitTo,
-    opacity: () => state.opacity / 100, shown: () => state.releases[state.show],
-    whose: () => (state.against === null ? "" : `: ${state.releases[state.show].name}`),
+    opacity: () => state.opacity / 100, shown: () => state.releases[state.show], slice: () => state.slice,
+    whose: () => (state.against === null ? "" : `: ${state.releases[state.show].name}`) + inSlice(),
+    peak: () => fetchLayer(state.show, null).then(({ facts }) => facts.largest_of_slices / facts.largest),
   });
+  slices = makeSlices({ map, make, changed: chooseSlice });
+  profiles = makeProfiles({ place: $("profiles"), make, whole, interval, say, choose: (name) => slices.choose(name) });
   listen();
   readAddress();
 }

@@ -35,10 +35,11 @@ export async function readFile(chosen) {
 }
 
 /** The answer of a release to GeoJSON; `called` is how the page names what was drawn, or null for a file. */
-export async function answerTo(get, n, { path, body, crs = null }, called = null) {
+export async function answerTo(get, n, { path, body, crs = null, slice = null }, called = null) {
   const request = { method: "POST", headers: { "Content-Type": "application/geo+json" }, body };
+  const query = [crs && `crs=${crs}`, slice !== null && `slices=${encodeURIComponent(slice)}`].filter(Boolean).join("&");
   try {
-    return await (await get(`api/releases/${n}/${path}${crs ? `?crs=${crs}` : ""}`, request)).json();
+    return await (await get(`api/releases/${n}/${path}${query && `?${query}`}`, request)).json();
   } catch (error) {
     throw new Error(inPageWords(error.message, { path, crs, called }));
   }

@@ -19,8 +19,10 @@ function nameOf({ id, properties }, i) {
   return String(properties?.name || words || (id ?? i + 1));
 }
 
-export function makeZones({ map, get, make, whole, interval, complain, say, theme, opacity, counted, paint, drawScale, fitTo, shown, whose }) {
+export function makeZones({ map, get, make, whole, interval, complain, say, theme, opacity, counted, paint, drawScale, fitTo, shown, whose, slice, peak }) {
   let [file, answer, rows, drawn, under, column, down, asked] = [null, null, [], null, null, "number", true, 0];
+  let totals = null; // the largest answer for all slices, and of which file and release
+  let most = null; // the end of the scale, if it is not the largest answer
   const words = () => WORDS[file.path];
 
   async function open(chosen) {
@@ -37,14 +39,16 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
   }
 
   /** Ask the release on the map; false if another question came after this one. */
-  async function ask(about) {
+  async function ask(about, quiet = false) {
     const mine = ++asked;
-    const told = await answerTo(get, shown().n, about).catch((error) => {
+    const [n, chosen] = [shown().n, slice()];
+    const both = await Promise.all([answerTo(get, n, { ...about, slice: chosen }), scaleOf(n, about, chosen)]).catch((error) => {
       if (mine === asked) throw error;
     });
     if (mine !== asked) return false;
-    [file, answer] = [about, told];
-    rows = told.features.map((feature, i) => {
+    const [told, end] = both;
+    [file, answer, most] = [about, { ...told, ...(shown().slices.length ? { slice: chosen ?? "all" } : {}) }, end];
+    rows = answer.features.map((feature, i) => {
       const [found, { counted: number, size, large }] = [feature.properties, words()];
       const changed = Object.keys(CHANGES).filter((name) => found[name] && !(name === "cut" && found.outside));
       return {
@@ -53,8 +57,19 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
       };
     });
     show();
-    say([`${whole(rows.length)} ${rows.length === 1 ? words().one : words().many} answered.`, ...changes()].join(" "));
+    if (!quiet) say([`${whole(rows.length)} ${rows.length === 1 ? words().one : words().many} answered.`, ...changes()].join(" "));
     return true;
+  }
+
+  function largest(path, { features }) {
+    return Math.max(1, ...features.map(({ properties }) => properties[WORDS[path].counted] ?? 0));
+  }
+
+  /** The end of a scale for every slice of a release, so that their colours can be compared; null for that of the answers. */
+  async function scaleOf(n, about, chosen) {
+    if (chosen === null) return null;
+    if (totals?.about !== about || totals.n !== n) totals = { about, n, largest: largest(about.path, await answerTo(get, n, about)) };
+    return Math.min(totals.largest, 2 * totals.largest * (await peak())); // zones may be busier in a slice than cells are
   }
 
   /** Sentences that say how many were repaired, clipped and left out. */
@@ -103,7 +118,7 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
   }
 
   function draw() {
-    const scale = tripsScale(Math.max(1, ...rows.map((row) => row.number ?? 0)), theme());
+    const scale = tripsScale(most ?? largest(file.path, answer), theme());
     drawn = L.featureGroup().addTo(map);
     for (const row of rows) {
       const [r, g, b] = scale.colour(row.number ?? 0);
@@ -170,9 +185,10 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
     const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
     const about = quoted(counted(shown(), file.path === "lines"));
     const flags = Object.keys(CHANGES);
-    const head = ["name", words().counted, "low", "high", words().column, ...flags, "confidence", "counted"];
+    const sliced = "slice" in answer;
+    const head = ["name", ...(sliced ? ["slice"] : []), words().counted, "low", "high", words().column, ...flags, "confidence", "counted"];
     const lines = rows.map((row) => [
-      quoted(row.name), row.number ?? "", row.low ?? "", row.high ?? "", row.size ?? "", ...flags.map((name) => row.feature.properties[name] ?? false), answer.confidence, about,
+      quoted(row.name), ...(sliced ? [quoted(answer.slice)] : []), row.number ?? "", row.low ?? "", row.high ?? "", row.size ?? "", ...flags.map((name) => row.feature.properties[name] ?? false), answer.confidence, about,
     ]);
     return [head, ...lines].map((line) => line.join(",")).join("\n") + "\n";
   }
@@ -194,7 +210,7 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
     fade,
     /** The zone under the pointer, null for none; undefined while no zones are drawn. */
     under: () => (drawn ? under : undefined),
-    askAgain: () => file && ask(file).catch((error) => {
+    askAgain: (quiet) => file && ask(file, quiet).catch((error) => {
       close(); // the answers shown are those of another release
       complain(error.message);
     }),
