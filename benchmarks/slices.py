@@ -4,8 +4,9 @@ Trips through the made-up city with a daily rhythm, 256 x 256 cells, judged agai
 band of sizes: the mean answer of a slice; the error in % of the mean answer, averaged over the slices, of the slices of
 a release, of each hour published by itself with all of epsilon (which only hides a trip because every trip is in one
 hour), and of a map without slices that is scaled by the exact share of each hour (which is not private); how often the
-90 % intervals of slices contain the truth; and the error of the whole map with and without slices. Then, how much
-answers of single slices lose where a rectangle grows, and what slices cost in space and time.
+90 % intervals of slices contain the truth; and the error of the whole map with and without slices. Then, how
+well the number of trips of a slice is known, how much answers of single slices lose where a rectangle grows, and what
+slices cost in space and time.
 """
 
 from __future__ import annotations
@@ -125,6 +126,7 @@ def main(*arguments: str) -> None:
         less = loss > LOST
         typical = f"{100 * np.median(loss[less]):.1f} %" if less.any() else "none"
         losing.append(f"  {band.name}: {less.mean():.0%} of cases, by a median of {typical}")
+    _totals(made, sizes)
     print(f"\nAnswers of single slices that lose more than {LOST:.1%} where a rectangle grows by one cell:")
     print("\n".join(losing))
     print()
@@ -134,6 +136,25 @@ def main(*arguments: str) -> None:
         claim(f"{name}, error of slices / scaled map", ours / scaled_map, 1, True)
         claim(f"{name}, error of the map with slices / without", map_with / map_without, 1.1, True)
     _cost(made[0], grid, given.asked)
+
+
+def _totals(made: list[Published], sizes: Integers) -> None:
+    """Print how well the number of trips of each slice is known."""
+    off, wide, held = [], [], []
+    for one in made:
+        rows, columns = one.sliced.grid.shape
+        everywhere = Snapped.of(np.array([[0, 0, columns, rows]]), one.sliced.grid)
+        for size, answers in zip(sizes, one.sliced.by_slice(everywhere), strict=True):
+            value, low, high = answers[0]
+            if not size:
+                continue
+            off.append(abs(value - size) / size)
+            wide.append((high - low) / 2 / size)
+            held.append(low <= size <= high)
+    print(
+        f"\nNumber of trips of a slice: off by {np.mean(off):.1%}; 90 % intervals extend {np.mean(wide):.1%} to either "
+        f"side and contain the truth in {np.mean(held):.0%} of cases."
+    )
 
 
 def _cost(made: Published, grid: Grid, asked: int) -> None:
