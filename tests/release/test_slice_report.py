@@ -6,33 +6,17 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dqam import cities
-from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import Snapped
-from dqam.geometry.trips import Trips
-from dqam.geometry.walks import walk
-from dqam.privacy.aggregates import Aggregates
-from dqam.privacy.budget import Budget
-from dqam.privacy.curator import Curator
-from dqam.privacy.noise import SeededNoise
-from dqam.publishing.plan import Plan
 from dqam.release.release import Release
 from dqam.release.report import report
 from dqam.release.slice_report import MOST_CHANGES, describe_slices, find_changes
 from tests.html import Page
-from tests.release.cases import as_if_private, seeded
-
-GRID = Grid.over(cities.BOUNDS, 5)
+from tests.release.cases import as_if_private, seeded, sliced
 
 
 @cache
 def made(by: str = "hour", epsilon: str = "40", rhythm: bool = True, n: int = 10_000) -> Release:
-    trips = Trips.concat(list(cities.city_trips(n, 1, rhythm=rhythm)))
-    plan = Plan.of(GRID, epsilon, by=by, timezone="Atlantic/Azores")
-    assert plan.slicing is not None
-    walks = walk(plan.slicing.labelled(trips), GRID)
-    curator = Curator(Aggregates.of(walks, slices=len(plan.slicing)), Budget.of(plan.promise), SeededNoise(0))
-    return as_if_private(plan.release(curator, "slices"))
+    return as_if_private(sliced(by, epsilon=epsilon, n=n, timezone="Atlantic/Azores", rhythm=rhythm))
 
 
 def test_slices_on_the_page() -> None:

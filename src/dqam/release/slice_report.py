@@ -11,7 +11,6 @@ import numpy as np
 from dqam.geometry.lattice import Lattice
 from dqam.geometry.rectangles import Snapped
 from dqam.geometry.sliced_histogram import SlicedHistogram
-from dqam.geometry.slicing import CLOCKS
 from dqam.release.answers import Answer
 from dqam.release.formatting import Icon, icon, percent, shortest_sides
 from dqam.release.picture import SmallPictures, draw_slices
@@ -81,7 +80,7 @@ def describe_slices(release: PublishedMap) -> SliceFacts | None:
     total, most = sum(answer.value for answer in each), max(answer.value for answer in each)
     return SliceFacts(
         by=" and ".join(IN_WORDS.get(rule, rule.partition("=")[0]) for rule in rules),
-        starts=any(rule in CLOCKS for rule in rules),
+        starts=any(rule in IN_WORDS for rule in rules),
         alike=len(release.histogram.parts) == 1,
         rows=[
             SliceRow(name, answer, percent(answer.value / total) if total else "", 100 * answer.value / (most or 1.0))
