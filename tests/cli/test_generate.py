@@ -8,7 +8,9 @@ import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
+from dqam import cities
 from tests.commands import listen_to_signals, run
 
 
@@ -20,6 +22,15 @@ def test_generate_is_seeded(tmp_path: Path) -> None:
     a, b, c = (pq.read_table(path) for path in files)
     assert a.equals(b)
     assert not a.equals(c)
+
+
+def test_a_city_with_a_rhythm(tmp_path: Path) -> None:
+    for name, more in (("flat.parquet", []), ("week.parquet", ["--rhythm"])):
+        assert run("generate", "city", "-n", "200", *more, "-o", tmp_path / name).returncode == 0
+    (expected,) = cities.city_trips(200, 0, rhythm=True)
+    flat, week = (pq.read_table(tmp_path / name) for name in ("flat.parquet", "week.parquet"))
+    assert week.column("lng").to_numpy() == pytest.approx(expected.x)
+    assert not flat.equals(week)
 
 
 def test_nothing_stays_when_the_command_is_ended(tmp_path: Path) -> None:

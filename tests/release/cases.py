@@ -39,11 +39,19 @@ def seeded(
 
 
 def sliced(
-    by: str = "hour", resolution: int = 5, epsilon: str = "20", n: int = 1_500, mechanism: str = "flux", seed: int = 0
+    by: str = "hour",
+    resolution: int = 5,
+    epsilon: str = "20",
+    n: int = 1_500,
+    mechanism: str = "flux",
+    seed: int = 0,
+    timezone: str | None = None,
+    rhythm: bool = True,
 ) -> Release:
     """A release with slices of trips that follow a daily rhythm; it says that it is not private."""
-    (trips,) = cities.city_trips(n, 1, rhythm=True)
-    plan = Plan.of(Grid.over(cities.BOUNDS, resolution), epsilon, mechanism, title="A city by day", by=by)
+    trips = Trips.concat(list(cities.city_trips(n, 1, rhythm=rhythm)))
+    grid = Grid.over(cities.BOUNDS, resolution)
+    plan = Plan.of(grid, epsilon, mechanism, title="A city by day", by=by, timezone=timezone)
     assert plan.slicing is not None
     walks = walk(plan.slicing.labelled(trips), plan.grid)
     aggregates = Aggregates.of(walks, slices=len(plan.slicing))

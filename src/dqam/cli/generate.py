@@ -66,16 +66,23 @@ def save_trips(
 
 
 @generate.command()
+@click.option(
+    "--rhythm",
+    is_flag=True,
+    help="Let destinations depend on the hour: to work in the morning, home in the evening, out at night.",
+)
 @generate_options
-def city(trips: int, seed: int, output: Path, overwrite: bool, as_json: bool) -> None:
+def city(rhythm: bool, trips: int, seed: int, output: Path, overwrite: bool, as_json: bool) -> None:
     """Generate trips through a made-up city with streets, arterials, several centres and a river with bridges.
 
     \b
       dqam generate city -n 20000 -o city.parquet
+      dqam generate city -n 20000 --rhythm -o week.parquet
     """
     from dqam import cities
 
-    save_trips(cities.city_trips(trips, seed), output, trips, cities.BOUNDS, overwrite, as_json)
+    batches = cities.city_trips(trips, seed, rhythm=rhythm)
+    save_trips(batches, output, trips, cities.BOUNDS, overwrite, as_json)
 
 
 @generate.command()

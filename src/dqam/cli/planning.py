@@ -1,7 +1,8 @@
 """What `dqam publish --plan` prints: the division of the budget and the expected errors, by size of the rectangle.
 
-A line below them says so if there is no delta and one would help, or if there is one and it does harm. With --areas,
-there is also a table of the expected errors for the zones of a file, by size of the zone.
+A line below them says so if there is no delta and one would help, or if there is one and it does harm. With --by, a
+table shows what slices cost and how well their numbers of trips would be known. With --areas, there is also a table of
+the expected errors for the zones of a file, by size of the zone.
 """
 
 from __future__ import annotations
@@ -24,10 +25,20 @@ from dqam.geometry.shape_tables import listed
 from dqam.publishing.forecast import Forecast, forecast, is_measured
 from dqam.publishing.plan import Plan, usual_delta
 from dqam.publishing.zone_forecast import ZoneClass, below_one_cell, equivalent_sides, forecast_zones
-from dqam.release.formatting import error_in_words, ground, length, sides_in_cells, sides_on_ground, span
+from dqam.release.formatting import (
+    TIMES,
+    error_in_words,
+    ground,
+    length,
+    percent,
+    sides_in_cells,
+    sides_on_ground,
+    span,
+)
 from dqam.values.guarantee import spell, spell_delta
 
 LESS, MORE = "\N{LESS-THAN OR EQUAL TO}", "\N{GREATER-THAN OR EQUAL TO}"
+PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 WORTH_IT = 1.2  # advice is given if an error would be smaller by at least this factor
 
 
@@ -89,8 +100,36 @@ def show_plan(
     )
     if advice := _advice(plan, forecasts, whole):
         answers.print(advice, soft_wrap=True)
+    _show_slices(plan, forecasts)
     if zones is not None:
         _show_zones(zones, forecasts)
+
+
+def _show_slices(plan: Plan, forecasts: list[Forecast]) -> None:
+    """Print what slices cost, and how well their numbers of trips would be known, if there are any."""
+    expected = [(made.trips, made.slices) for made in forecasts if made.slices is not None]
+    if plan.slicing is None or not expected:
+        return
+    count, share = len(plan.slicing), expected[0][1].share
+    zone = f" ({plan.slicing.timezone})" if plan.slicing.timezone else ""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, title_justify="left")
+    table.title = f"\n{count:,} slice{'' if count == 1 else 's'}, by {plain(str(plan.slicing))}{zone}"
+    for column in ("All trips", "Average slice", "Noise in its trips", "In percent", "Lattice"):
+        table.add_column(column, justify="right")
+    for trips, slices in expected:
+        off = f"{PLUS_MINUS} {float(f'{slices.deviation:.2g}'):,g}"
+        lattice = f"{slices.side} {TIMES} {slices.side}"
+        relative = error_in_words(slices.deviation / slices.trips)
+        table.add_row(f"{trips:,}", f"{float(f'{slices.trips:.2g}'):,g}", off, relative, lattice)
+    answers.print(table)
+    answers.print(
+        f"Slices cost {percent(float(share))} of the budget, however many there are; the errors above are those of the "
+        "map, which is made with the rest. The noise is one standard deviation, the same for all slices, so small "
+        "slices have larger relative errors. How the trips of a slice are spread over the map is measured on the "
+        "lattice; all finer detail is that of the map. Slices with too few trips to show a pattern of their own are "
+        "their share of the map.",
+        soft_wrap=True,
+    )
 
 
 def _show_zones(zones: Zones, forecasts: list[Forecast]) -> None:
@@ -250,6 +289,25 @@ def _add_zones(in_json: dict[str, Any], zones: Zones, forecasts: list[Forecast])
         }
 
 
+def _slices_in_json(plan: Plan, made: Forecast) -> dict[str, Any]:
+    """What to expect of slices as a JSON value; nothing if there are none."""
+    if plan.slicing is None or made.slices is None:
+        return {}
+    slices = made.slices
+    return {
+        "slices": {
+            "by": str(plan.slicing),
+            "timezone": plan.slicing.timezone,
+            "names": list(plan.slicing.names),
+            "count": slices.count,
+            "share": float(slices.share),
+            "average_trips": slices.trips,
+            "deviation": slices.deviation,
+            "side": slices.side,
+        }
+    }
+
+
 def _plan_in_json(plan: Plan, forecasts: list[Forecast]) -> dict[str, Any]:
     """Forecasts as JSON values; widths and heights are ranges, in cells and in metres.
 
@@ -296,6 +354,7 @@ def _plan_in_json(plan: Plan, forecasts: list[Forecast]) -> dict[str, Any]:
                     }
                     for row in made.errors
                 ],
+                **_slices_in_json(plan, made),
             }
             for made in forecasts
         ],

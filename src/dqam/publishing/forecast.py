@@ -4,7 +4,8 @@ For flux with its default parameters and queries, errors come from a table that 
 other plan is tried on trips in the made-up city, on a grid with the same number of cells. Relative to the average
 answer, errors depend on the signal (trips * epsilon / max_trips), so a small data set with a large epsilon can stand in
 for a large one. With a delta, sqrt(2 rho) takes the place of epsilon, unless the mechanism would exchange the budget
-for a pure one: flux does so where a delta does not help (`delta_helps`), all others do so at once.
+for a pure one: flux does so where a delta does not help (`delta_helps`), all others do so at once. If there are slices,
+the map has what they leave, and the budget is never exchanged.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing.forecast_table import PlannedQuestion, measured_table
 from dqam.publishing.plan import Plan, default_queries
+from dqam.publishing.slice_forecast import SliceForecast, forecast_slices
 from dqam.values.guarantee import Promise
 
 STAND_INS = 30_000  # at most so many trips are generated
@@ -54,13 +56,15 @@ class ExpectedError:
 class Forecast:
     """What to expect for `trips` trips.
 
-    signal     trips * epsilon / max_trips, with sqrt(2 rho) in place of epsilon if the budget is concentrated
+    signal     trips * epsilon / max_trips, with sqrt(2 rho) in place of epsilon if the budget is concentrated; of what
+               slices leave, if there are any
     budget     what would be spent: an epsilon, or a rho if it is concentrated
     concentrated  whether the delta of the plan would be used
     evenly     whether the signal is so weak that the trips would only be counted, and spread evenly over the map
     questions  what would be asked
     errors     the expected error of each band of sizes
     data_sets  labels of the data sets that the errors were measured on
+    slices     what to expect of the slices; None if there are none
     """
 
     trips: int
@@ -71,6 +75,7 @@ class Forecast:
     questions: tuple[PlannedQuestion, ...]
     errors: tuple[ExpectedError, ...]
     data_sets: tuple[str, ...]
+    slices: SliceForecast | None = None
 
 
 def forecast(plan: Plan, trips: int, seed: int = 0, whole: bool = True) -> Forecast:
@@ -90,21 +95,31 @@ def is_measured(plan: Plan) -> bool:
 
 
 def _looked_up(plan: Plan, trips: int, whole: bool) -> Forecast:
-    budget = Budget.of(plan.promise)
+    budget, slices = Budget.of(plan.promise), forecast_slices(plan, trips)
     epsilon, precision, signal = float(plan.epsilon), budget.precision(), trips / plan.unit.max_trips
-    if budget.concentrated and whole and not delta_helps(signal * epsilon, epsilon, precision):
+    if slices is None and budget.concentrated and whole and not delta_helps(signal * epsilon, epsilon, precision):
         budget = Budget(plan.epsilon)
-    table, signal = measured_table(budget.concentrated), signal * budget.precision()
+    of_map = budget.amount if slices is None else budget.amount * (1 - slices.share)
+    table, signal = measured_table(budget.concentrated), signal * budget.precision(of_map)
     errors = []
     for band in size_bands(plan.grid):
         found = table.error(band.name, signal)
         errors.append(ExpectedError(band, found.answer * trips, found.error, found.low, found.high))
     questions = table.budget(signal)
-    if budget.concentrated:
+    if budget.concentrated and slices is None:
         questions = _with_pure_look(questions, epsilon / precision)
+    questions = _with_slices(questions, slices)
     labels = tuple(one.label for one in table.data_sets)
     evenly = signal < Flux().least
-    return Forecast(trips, signal, budget.amount, budget.concentrated, evenly, questions, tuple(errors), labels)
+    return Forecast(trips, signal, budget.amount, budget.concentrated, evenly, questions, tuple(errors), labels, slices)
+
+
+def _with_slices(questions: tuple[PlannedQuestion, ...], slices: SliceForecast | None) -> tuple[PlannedQuestion, ...]:
+    """The questions about the map, with what slices leave of the budget, and those about slices."""
+    if slices is None:
+        return questions
+    left = float(1 - slices.share)
+    return *(replace(asked, share=left * asked.share) for asked in questions), *slices.questions
 
 
 def _with_pure_look(questions: tuple[PlannedQuestion, ...], ratio: float) -> tuple[PlannedQuestion, ...]:
@@ -132,7 +147,10 @@ def _simulated(plan: Plan, trips: int, seed: int, whole: bool) -> Forecast:
     walks = walk(Trips.concat(list(city_trips(stand_ins, seed))), grid)
     budget = _scaled(plan.promise, Fraction(trips, plan.unit.max_trips * stand_ins))
     curator = Curator(walks, budget, SeededNoise(seed), may_exchange=lambda: whole)
-    made = plan.mechanism.synthesize(curator, plan.queries, budget)
+    slices, of_map = forecast_slices(plan, trips), budget
+    if slices is not None:
+        of_map, _ = budget.split(map=1 - slices.share, slices=slices.share)
+    made = plan.mechanism.synthesize(curator, plan.queries, of_map)
     histogram, uncertainty = made.histogram, made.uncertainty()
     rng, errors = np.random.default_rng(seed + 1), []
     for band in size_bands(grid):
@@ -142,12 +160,13 @@ def _simulated(plan: Plan, trips: int, seed: int, whole: bool) -> Forecast:
         answer = float(truth.mean())
         errors.append(ExpectedError(band, answer * trips / stand_ins, float(off.mean()) / max(answer, 1e-9)))
     evenly = plan.name == "uniform" or (uncertainty is not None and uncertainty.lattice is None)
-    questions = (PlannedQuestion(paid.kind, paid.name, float(paid.cost / curator.spent)) for paid in curator.paid)
+    asked_for = (PlannedQuestion(paid.kind, paid.name, float(paid.cost / curator.spent)) for paid in curator.paid)
+    questions = _with_slices(tuple(asked_for), slices)
     spent = plan.promise.rho if curator.concentrated else plan.epsilon
     assert spent is not None
-    signal = stand_ins * budget.precision(budget.amount)
+    signal = stand_ins * of_map.precision(of_map.amount)
     labels = ("Made-up city, skewed",)
-    return Forecast(trips, signal, spent, curator.concentrated, evenly, tuple(questions), tuple(errors), labels)
+    return Forecast(trips, signal, spent, curator.concentrated, evenly, questions, tuple(errors), labels, slices)
 
 
 def _scaled(promise: Promise, times: Fraction) -> Budget:

@@ -11,16 +11,19 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid, parse_crs
-from dqam.geometry.rectangles import ALL, SizeBand
+from dqam.geometry.rectangles import ALL, SizeBand, Snapped, snap
 from dqam.values.guarantee import spell_delta
 
 SQUARE = 0.05  # cells whose sides differ by less than this share count as square
 TIMES = "\N{MULTIPLICATION SIGN}"
 MINUS = "\N{MINUS SIGN}"
+Icon = tuple[float, float, float, float]
 NAMED = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
 
 
@@ -219,6 +222,31 @@ def sides_on_ground(band: SizeBand, grid: Grid) -> str:
     wide = span([length(width * side) for side in band.widths])
     high = span([length(height * side) for side in band.heights])
     return wide if wide == high else f"{wide} wide, {high} high"
+
+
+def shortest_sides(lines: Integers, grid: Grid) -> list[str]:
+    """The sides of a rectangle of cells, moved inward to as few decimals as still give the same cells."""
+    low, high = np.split(Snapped.of(lines[None, :], grid).bounds[0], 2)
+    for digits in range(12):
+        unit = 10.0**digits
+        inward = np.concatenate([np.ceil(low * unit), np.floor(high * unit)]) / unit + 0.0  # turns -0 into 0
+        sides = [f"{side:.{digits}f}" for side in inward]
+        west, south, east, north = map(float, sides)
+        if west < east and south < north:
+            again = snap(np.array([[west, south, east, north]]), grid).cells[0]
+            if np.array_equal(again, lines):
+                return sides
+    return [repr(float(side)) for side in (*low, *high)]
+
+
+def icon(lines: Integers, grid: Grid) -> Icon:
+    """Where a rectangle of cells is: x, y, width and height on a map of 20 by 20, with y from the top.
+
+    >>> icon(np.array([2, 1, 4, 4]), Grid((0, 0, 1, 1), 4, 4))
+    (10.0, 0.0, 10.0, 15.0)
+    """
+    west, south, east, north = (20.0 * lines / np.array([grid.columns, grid.rows] * 2)).tolist()
+    return west, 20 - north, east - west, north - south
 
 
 def span(ends: list[str]) -> str:

@@ -21,6 +21,7 @@ from dqam.release.formatting import TIMES, area, ground
 from dqam.release.published_map import PublishedMap
 
 BLOCKS = 256  # along the longer side of the picture, at most
+SMALL_BLOCKS = 64  # the same, of the picture of a slice
 SLIMMEST = 4  # largest ratio of the sides; a slimmer map is stretched
 DECADES = 3  # that the colours can show, at most
 EMPTY = "#0b1320"
@@ -72,12 +73,7 @@ def draw_picture(release: PublishedMap) -> Picture:
     counts = blocks.value.reshape(Lattice.even(grid, side).shape)
     low, high = _range(counts)
     size = ground(grid)
-    west, south, east, north = grid.bounds
-    aspect = (east - west) / (north - south) if size is None else size[0] / size[1]
-    drawn = min(max(aspect, 1 / SLIMMEST), SLIMMEST)
-    place = f"a block of {step} {TIMES} {step} cells" if step > 1 else "a cell"
-    if size is not None:
-        place += f" ({area(step * grid.cell_metres[0], step * grid.cell_metres[1])})"
+    drawn, stretched = _aspect(grid)
     uncertainty = release.uncertainty
     lattice = None if uncertainty is None or uncertainty.lattice is None else uncertainty.lattice.shape
     if uncertainty is not None and uncertainty.finest:
@@ -85,8 +81,8 @@ def draw_picture(release: PublishedMap) -> Picture:
     return Picture(
         source=_source(counts, low, high),
         aspect=drawn,
-        stretched=drawn != aspect,
-        place=place,
+        stretched=stretched,
+        place=_place(grid, step),
         most=float(blocks.value.max()),
         where=_where(blocks.rectangles.cells[int(blocks.value.argmax())], grid),
         typical=float(np.median(blocks.value)),
@@ -97,6 +93,52 @@ def draw_picture(release: PublishedMap) -> Picture:
         below=low if (counts[counts > 0] < low).any() else None,
         lattice=None if lattice == grid.shape else lattice,
     )
+
+
+@dataclass(frozen=True)
+class SmallPictures:
+    """One picture of each slice, all in the same colours.
+
+    sources    the PNGs as data URLs, in the order of the slices
+    place      what one pixel stands for, in words
+    ticks      (number of trips, place in percent) of the legend
+    """
+
+    sources: list[str]
+    aspect: float
+    place: str
+    ticks: list[tuple[float, float]]
+    colours: tuple[str, ...] = CIVIDIS
+
+
+def draw_slices(release: PublishedMap) -> SmallPictures:
+    """Draw the map of each slice of a release."""
+    grid = release.grid
+    step = -(-max(grid.shape) // SMALL_BLOCKS)
+    side = -(-max(grid.shape) // step)
+    shape = Lattice.even(grid, side).shape
+    counts = [each.reshape(shape) for each in release.values_by_slice(release.cells(side).rectangles)]
+    low, high = _range(np.concatenate(counts))
+    return SmallPictures(
+        [_source(each, low, high) for each in counts], _aspect(grid)[0], _place(grid, step), _ticks(low, high)
+    )
+
+
+def _aspect(grid: Grid) -> tuple[float, bool]:
+    """Width divided by height as drawn, and whether that is not the true one."""
+    size = ground(grid)
+    west, south, east, north = grid.bounds
+    aspect = (east - west) / (north - south) if size is None else size[0] / size[1]
+    drawn = min(max(aspect, 1 / SLIMMEST), SLIMMEST)
+    return drawn, drawn != aspect
+
+
+def _place(grid: Grid, step: int) -> str:
+    """What a block of step by step cells is, in words."""
+    place = f"a block of {step} {TIMES} {step} cells" if step > 1 else "a cell"
+    if ground(grid) is not None:
+        place += f" ({area(step * grid.cell_metres[0], step * grid.cell_metres[1])})"
+    return place
 
 
 def png(indices: Bytes, palette: Bytes) -> bytes:

@@ -15,15 +15,18 @@ import numpy as np
 
 from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid, is_degrees
-from dqam.geometry.rectangles import ALL, Snapped, size_bands, snap
+from dqam.geometry.rectangles import ALL, Snapped, size_bands
 from dqam.release.answers import Answer
 from dqam.release.formatting import (
+    Icon,
     area,
     crs_in_words,
     error_in_words,
     ground,
+    icon,
     percent,
     render,
+    shortest_sides,
     sides_in_cells,
     sides_on_ground,
     trips,
@@ -32,6 +35,7 @@ from dqam.release.picture import draw_picture
 from dqam.release.promise import LARGE_EPSILON, beliefs, budget, delta_facts, factor, groups, overflow
 from dqam.release.provenance import Provenance
 from dqam.release.published_map import CONFIDENCE, PublishedMap
+from dqam.release.slice_report import describe_slices
 from dqam.values.guarantee import Promise, spell_delta
 
 TRIED = 4_000  # rectangles of each band of sizes
@@ -49,7 +53,7 @@ class Example:
     name: str
     sides: list[str]
     answer: Answer
-    icon: tuple[float, float, float, float]
+    icon: Icon
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,7 @@ def report(release: PublishedMap) -> str:
         has_intervals=_has_intervals(release),
         confidence=percent(CONFIDENCE),
         picture=draw_picture(release),
+        slices=describe_slices(release),
         note=release.note,
         beliefs=beliefs(epsilon),
         groups=groups(provenance),
@@ -171,24 +176,8 @@ def _rectangles(grid: Grid) -> dict[str, Integers]:
 
 def _example(release: PublishedMap, name: str, lines: Integers) -> Example:
     grid = release.grid
-    west, south, east, north = (20.0 * lines / np.array([grid.columns, grid.rows] * 2)).tolist()
     answer = release.counts(Snapped.of(lines[None, :], grid))[0]
-    return Example(name, _sides(lines, grid), answer, (west, 20 - north, east - west, north - south))
-
-
-def _sides(lines: Integers, grid: Grid) -> list[str]:
-    """The sides of a rectangle of cells, moved inward to as few decimals as still give the same cells."""
-    low, high = np.split(Snapped.of(lines[None, :], grid).bounds[0], 2)
-    for digits in range(12):
-        unit = 10.0**digits
-        inward = np.concatenate([np.ceil(low * unit), np.floor(high * unit)]) / unit + 0.0  # turns -0 into 0
-        sides = [f"{side:.{digits}f}" for side in inward]
-        west, south, east, north = map(float, sides)
-        if west < east and south < north:
-            again = snap(np.array([[west, south, east, north]]), grid).cells[0]
-            if np.array_equal(again, lines):
-                return sides
-    return [repr(float(side)) for side in (*low, *high)]
+    return Example(name, shortest_sides(lines, grid), answer, icon(lines, grid))
 
 
 def _cell(release: PublishedMap, lines: Integers) -> dict[str, Any]:
@@ -235,6 +224,8 @@ def _details(provenance: Provenance, grid: Grid) -> list[tuple[str, Any]]:
             for name, value in provenance.parameters.items()
         ),
         ("Tuned for", provenance.queries),
+        *([("Slices by", provenance.slices)] if provenance.slices else []),
+        *([("Time zone", provenance.timezone)] if provenance.timezone else []),
         ("Split at gaps of", provenance.gap or "not split"),
         ("Grid", f"{grid.rows:,} rows, {grid.columns:,} columns"),
         ("Bounds", " ".join(repr(side) for side in grid.bounds)),
