@@ -1297,7 +1297,7 @@ async function start() {
     whose: () => (state.against === null ? "" : `: ${state.releases[state.show].name}`) + inSlice(),
     peak: () => fetchLayer(state.show, null).then(({ facts }) => facts.largest_of_slices / facts.largest),
   });
-  slices = makeSlices({ map, make, changed: chooseSlice });
+  slices = makeSlices({ map, make, changed: chooseSlice, soon: (name) => compared().forEach((n) => fetchLayer(n, name)) });
   profiles = makeProfiles({ place: $("profiles"), make, whole, interval, say, choose: (name) => slices.choose(name) });
   listen();
   readAddress();

@@ -30,8 +30,8 @@ export function everyFew(count, room) {
   return (i) => i % step === 0;
 }
 
-/** The slider; `changed(name, byHand)` is called with null for all slices and resolves when the map shows them. */
-export function makeSlices({ map, make, changed }) {
+/** The slider; `changed(name, byHand)` is called with null for all slices and resolves when the map shows them; `soon(name)` with the slice that comes next. */
+export function makeSlices({ map, make, changed, soon }) {
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   let [release, at, turn, playing] = [null, 0, 0, false];
   const names = () => release?.slices ?? [];
@@ -97,6 +97,7 @@ export function makeSlices({ map, make, changed }) {
     while (mine === turn) {
       const pause = new Promise((done) => setTimeout(done, BEAT));
       await go(next(), false);
+      if (mine === turn) soon(names()[next() - 1]);
       await pause;
     }
   }
