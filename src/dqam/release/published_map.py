@@ -12,7 +12,7 @@ import numpy as np
 
 from dqam.errors import InputError
 from dqam.geometry.areas import PlacedAreas, PlacedLines, PlacedShapes, is_geometry, place_areas, place_lines
-from dqam.geometry.arrays import Floats
+from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
@@ -172,7 +172,7 @@ class PublishedMap:
         of_all = uncertainty.whole if isinstance(uncertainty, SliceUncertainty) else uncertainty
         assert of_all is not None
         whole, off = _answer(asked)(sliced.whole), _deviations(of_all, sliced.whole, asked)
-        around = asked.cells if isinstance(asked, Snapped) else rectangles_around(asked.shapes)
+        around = _rectangles(asked)
         return [
             self._answers(
                 value, noise.deviations([place], around, whole, value, off, sliced.all_trips), asked, confidence
@@ -277,6 +277,13 @@ def _answer(asked: Snapped | PlacedShapes) -> Callable[[SpatialHistogram], Float
         return lambda histogram: answer_areas(histogram, asked).value
     assert isinstance(asked, PlacedLines)
     return lambda histogram: answer_lines(histogram, asked).value
+
+
+def _rectangles(asked: Snapped | PlacedShapes) -> Integers:
+    """int64[m, 4]: what was asked, as rectangles of cells, or those around it."""
+    if isinstance(asked, Snapped):
+        return asked.cells
+    return asked.rectangles if isinstance(asked, PlacedAreas) else rectangles_around(asked.shapes)
 
 
 def _deviations(uncertainty: Uncertainty, histogram: SpatialHistogram, asked: Snapped | PlacedShapes) -> Floats:
