@@ -235,7 +235,7 @@ def test_slices_are_paid_for_with_the_map(engine: str, ledger: Ledger, tmp_path:
     )
     assert release.provenance.epsilon == sum(entry.epsilon or 0 for entry in release.provenance.paid) == 1
     sliced = [entry for entry in release.provenance.paid if entry.name.endswith(", by slice")]
-    assert sum(entry.epsilon or 0 for entry in sliced) == Fraction(1, 4)
+    assert sum(entry.epsilon or 0 for entry in sliced) == Fraction(1, 5)
     assert (release.provenance.slices, release.provenance.timezone) == ("hour*weekpart", "UTC")
     assert len(release.slices) == 48
     profile = release.profile(cities.BOUNDS)

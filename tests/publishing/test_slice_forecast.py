@@ -79,5 +79,5 @@ def test_the_map_is_made_with_the_rest(
     plan.release(curator, "one")
     assert [paid.name for paid in curator.paid] == [asked.name for asked in made.questions]
     if delta is None and queries is None:
-        less = forecast(Plan.of(GRID, 3), TRIPS)
+        less = forecast(Plan.of(GRID, 4 * (1 - SHARE)), TRIPS)
         assert (made.signal, made.errors) == (less.signal, less.errors)

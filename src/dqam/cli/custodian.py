@@ -70,7 +70,7 @@ MADE_UP = (1_000, 10_000, 100_000)  # numbers of trips to plan for, if none is g
     "--by",
     metavar="RULE",
     help="Also publish slices, each trip being in one: hour, weekday, weekpart (weekday or weekend), month, "
-    "COLUMN=a,b,c, or a product such as hour*weekpart. They cost a quarter of epsilon, however many there are.",
+    "COLUMN=a,b,c, or a product such as hour*weekpart. They cost a fifth of epsilon, however many there are.",
 )
 @click.option(
     "--timezone",

@@ -32,10 +32,11 @@ from dqam.statistics.cell_shares import MassByCell
 from dqam.statistics.sliced import SlicedAggregate
 from dqam.values.slice_uncertainty import ShareNoise
 
-SHARE = Fraction(1, 4)  # of the budget of a publication, for its slices
+SHARE = Fraction(1, 5)  # of the budget of a publication, for its slices
 OF_SIZES = Fraction(1, 2)  # of the budget for slices, for their numbers of trips and average answers
 MOST_SIDE = 24  # cells along a side of the lattice
 MOST_PATTERNS = 6
+MARGIN = 1.1  # above the largest singular value that noise has on average
 STEPS, AGAIN = 1_500, 500  # steps of the factorisation, from scratch and from a solution nearby
 LIFT = 0.1  # how far above a solution nearby the factorisation starts, relative to the mean
 SMOOTH = 0.02  # of the trips in each cell of the lattice, that are shared out as on the whole map
@@ -50,26 +51,24 @@ class SliceMeasurement:
     lattice  the coarse cells
     shares   float64[slices, cells], trips in each coarse cell, where each trip counts 1 in total
     sizes    float64[slices, 2], number of trips and average answer
-    noise    standard deviation of the shares and of the sizes
+    noise    standard deviations of the shares, of the numbers of trips and of the average answers
     """
 
     lattice: Lattice
     shares: Floats
     sizes: Floats
-    noise: tuple[float, float]
+    noise: tuple[float, float, float]
 
     @property
     def table(self) -> Floats:
         """float64[slices, cells + 2]: all numbers, divided by the standard deviation of their noise."""
-        return np.concatenate([self.shares / self.noise[0], self.sizes / self.noise[1]], axis=1)
+        return np.concatenate([self.shares / self.noise[0], self.sizes / self.noise[1:]], axis=1)
 
     def rank(self) -> int:
-        """The number of patterns that can be told from noise, and from the average of all slices."""
-        sizes = np.maximum(self.sizes[:, 0], 0) + 1e-9
-        expected = np.outer(sizes / sizes.sum(), self.shares.sum(axis=0))
-        singular = np.linalg.svd((self.shares - expected) / self.noise[0], compute_uv=False)
-        edge = np.sqrt(self.shares.shape[0]) + np.sqrt(self.shares.shape[1])
-        return min(1 + int((singular > edge).sum()), MOST_PATTERNS, len(self.shares))
+        """The number of patterns that can be told from noise, at least the average of all slices."""
+        edge = MARGIN * (np.sqrt(self.shares.shape[0]) + np.sqrt(self.shares.shape[1]))
+        singular = np.linalg.svd(self.shares / self.noise[0], compute_uv=False)
+        return min(max(1, int((singular > edge).sum())), MOST_PATTERNS, len(self.shares))
 
 
 def known_aggregates(queries: Integers, count: int) -> list[Aggregate]:
@@ -84,9 +83,10 @@ def measure_slices(curator: Curator, queries: Integers, budget: Budget, trips: f
     lattice = Lattice.even(curator.grid, slice_side(signal))
     totals = curator.measure(Sliced(QueryTotals(queries), count), budget, budget.left * OF_SIZES)
     met, missed = (totals.reshape(count, 2) / len(queries)).T
-    of_sizes = _deviation(curator)
+    of_answers = _deviation(curator)
     shares = curator.measure(Sliced(GroupShares(lattice.labels), count), budget).reshape(count, -1) / MASS
-    return SliceMeasurement(lattice, shares, np.stack([met + missed, met], axis=1), (_deviation(curator), of_sizes))
+    noise = _deviation(curator), 2**0.5 * of_answers, of_answers
+    return SliceMeasurement(lattice, shares, np.stack([met + missed, met], axis=1), noise)
 
 
 def slice_side(signal: float) -> int:
@@ -176,9 +176,11 @@ class _Balance:
         """What a share of 1 in each coarse cell adds up to, if shares are interpolated."""
         return np.asarray(interpolation(self.lattice.north).T @ values @ interpolation(self.lattice.east)).ravel()
 
-    def patterns(self, names: tuple[str, ...], mixture: Floats, parts: Floats, noise: tuple[float, float]) -> Patterns:
+    def patterns(
+        self, names: tuple[str, ...], mixture: Floats, parts: Floats, noise: tuple[float, float, float]
+    ) -> Patterns:
         """The patterns with the measured shares of trips, numbers of trips and average answers."""
-        cells, (trips, answers) = parts[:, :-2] * noise[0], (parts[:, -2:] * noise[1]).T
+        cells, (trips, answers) = parts[:, :-2] * noise[0], (parts[:, -2:] * noise[1:]).T
         whole = cells.sum(axis=0)
         smooth = SMOOTH * np.maximum(self.faces, 0) / max(self.faces.sum(), 1e-9) * whole.sum() + 1e-9
         shares = (cells + smooth * (cells.sum(axis=1) / whole.sum())[:, None]) / (whole + smooth)

@@ -88,7 +88,7 @@ def publish(
                never take them from the trips
     gap        trips are cut between two points that are further apart than this, such as "120s" or "500m"
     by         slices that each trip is in one of, by when it starts or by a column: "hour", "weekday", "weekpart",
-               "month", "COLUMN=a,b,c", or a product such as "hour*weekpart". All are public. A quarter of epsilon is
+               "month", "COLUMN=a,b,c", or a product such as "hour*weekpart". All are public. A fifth of epsilon is
                spent on them, however many there are
     timezone   in which clocks are read, such as "Europe/Lisbon". By default times are taken as they are written
     title      of the map; public

@@ -60,7 +60,8 @@ class ShareNoise:
         moved = self._sums(self.moved[:, list(slices)].sum(axis=1) * self.weight, rectangles) / weight
         share = np.divide(value, whole, out=np.zeros(len(value)), where=whole > 0)
         least = len(slices) * (self.sizes / max(trips, 1e-9)) ** 2 * (1 - share)  # however well patterns explain slices
-        unlike = UNLIKE / max(self.lattice.shape)
+        inside = np.sqrt(np.clip(1 - whole / max(trips, 1e-9), 0, 1))  # nothing is unlike if all trips are counted
+        unlike = UNLIKE / max(self.lattice.shape) * inside
         noise = np.maximum((moved**2).mean(axis=0), least) * whole**2
         return np.asarray(np.sqrt((share * of_whole) ** 2 + noise + (unlike * value * (1 - share)) ** 2))
 
