@@ -46,7 +46,7 @@ from dqam.mechanisms.flux_fit import (
 from dqam.mechanisms.flux_rules import CROSSED, FIRST_LOOK, GaussianRules, LaplaceRules, delta_helps
 from dqam.mechanisms.flux_scales import WalkMeasurement, with_detail
 from dqam.mechanisms.flux_uncertainty import FluxEstimate
-from dqam.mechanisms.prior import Drawn, draw, scaled_prior
+from dqam.mechanisms.prior import Drawn, Prior, draw, scaled_prior
 from dqam.mechanisms.size import SizeEstimate, measure_size
 from dqam.mechanisms.spreading import consistent, spread_evenly
 from dqam.privacy.budget import Budget
@@ -107,10 +107,10 @@ class Flux:
         return (QueryTotals(queries),)
 
     def synthesize(
-        self, curator: Curator, queries: Integers, budget: Budget, prior: SpatialHistogram | None = None
+        self, curator: Curator, queries: Integers, budget: Budget, prior: Prior | None = None
     ) -> FluxEstimate:
-        """Spend all of `budget`. If the signal is weak, the fit is drawn towards `prior`, a public pattern of trips on
-        the same grid that is monotone; it stands for the even spread below and wherever trips are only counted."""
+        """Spend all of `budget`. If the signal is weak, the fit is drawn towards `prior`, which is public and on the
+        same grid; if trips are only counted, they are spread as in the prior."""
         grid, promise = curator.grid, budget.promise
 
         def size_share(signal: float) -> Fraction:
@@ -170,7 +170,7 @@ class Flux:
         queries: Integers,
         size: SizeEstimate,
         budget: Budget,
-        prior: SpatialHistogram | None,
+        prior: Prior | None,
     ) -> FluxEstimate:
         """A histogram from shares of the trips in coarse cells, with crossings derived from them."""
         lattice = Lattice.even(curator.grid, self.side or rules.share_side(size.signal))

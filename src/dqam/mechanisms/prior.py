@@ -19,16 +19,28 @@ from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice, Parts
-from dqam.mechanisms.flux_fit import ENDPOINT_WEIGHT, LatticeMeasurement, exactly, mixed
+from dqam.mechanisms.flux_fit import ENDPOINT_WEIGHT, LatticeMeasurement, exactly, from_shares, mixed
 from dqam.mechanisms.flux_scales import NEAR, PINNED, STEPS
 from dqam.mechanisms.flux_uncertainty import coarseness, returns
 from dqam.mechanisms.size import SizeEstimate
 
 DIVIDED = 8  # parts into which coarse cells are divided for the detail of a prior, along each side
 COARSE = 0.125  # of the mean squared change without every second line, that counts as an error of the fit
-HALVINGS = 30  # steps in which the factor on crossings is found
+ENOUGH = 0.95  # of the average answer, that a prior with its own crossings must reach
 DENSE_SIDE = 64  # cells along a side of the lattice on which a density is made consistent
-DENSE_TRIPS = 10_000.0  # number of trips in the pattern of a density
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """A public pattern of trips on a grid, on any scale.
+
+    density    float64[rows, columns], visits of each cell: not negative, with a sum above 0
+    histogram  a monotone histogram with this pattern, if one is known
+    """
+
+    grid: Grid
+    density: Floats
+    histogram: SpatialHistogram | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +65,7 @@ class Drawn:
 
 
 def draw(
-    measurement: LatticeMeasurement, measured: Parts, fitted: Parts, prior: SpatialHistogram | None, size: SizeEstimate
+    measurement: LatticeMeasurement, measured: Parts, fitted: Parts, prior: Prior | None, size: SizeEstimate
 ) -> Drawn:
     """Draw a fit towards an even spread or, with a prior, towards the mixture of both that is closest to the fit.
 
@@ -111,24 +123,34 @@ def with_detail_of(
     return fine.refine(made.endpoints, made.vertical, made.horizontal)
 
 
-def scaled_prior(prior: SpatialHistogram, size: SizeEstimate) -> SpatialHistogram:
-    """The prior with the measured number of trips and, as far as its pattern allows, the measured average answer.
+def scaled_prior(prior: Prior, size: SizeEstimate) -> SpatialHistogram:
+    """The prior with the measured number of trips and average answer, as far as a consistent histogram can have it."""
+    if prior.histogram is not None:
+        found = _with_fewer_crossings(prior.histogram, size)
+        if size.mean_answer(found) > ENOUGH * size.answer:
+            return found
+    return _of_density(prior.grid, prior.density, size)
 
-    All crossings are scaled down by one factor, which preserves consistency. More crossings could need more endpoints,
-    so they are never scaled up.
-    """
-    factor = size.trips / float(prior.total)
-    a, v, h = (factor * part for part in (prior.endpoints, prior.vertical, prior.horizontal))
 
-    def with_crossings(share: float) -> SpatialHistogram:
-        return SpatialHistogram.from_flux(prior.grid, a, share * v, share * h)
+def _with_fewer_crossings(histogram: SpatialHistogram, size: SizeEstimate) -> SpatialHistogram:
+    """The histogram scaled to the trips, and its crossings down to the average answer, which preserves consistency."""
+    factor = size.trips / float(histogram.total)
+    a, v, h = (factor * part for part in (histogram.endpoints, histogram.vertical, histogram.horizontal))
+    ends = size.mean_answer(SpatialHistogram.from_flux(histogram.grid, a, 0 * v, 0 * h))
+    flux = size.mean_answer(SpatialHistogram.from_flux(histogram.grid, a, v, h)) - ends
+    share = min(max((size.answer - ends) / flux, 0.0), 1.0) if flux > 0 else 1.0
+    return exactly(SpatialHistogram.from_flux(histogram.grid, a, share * v, share * h), size.trips)
 
-    low, high = 0.0, 1.0
-    if size.mean_answer(with_crossings(1.0)) > size.answer:
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if size.mean_answer(with_crossings(middle)) < size.answer else (low, middle)
-    return exactly(with_crossings(high), size.trips)
+
+def _of_density(grid: Grid, density: Floats, size: SizeEstimate) -> SpatialHistogram:
+    """Endpoints in proportion to a density, and crossings to its means, made consistent on a lattice and refined."""
+    lattice = Lattice.even(grid, DENSE_SIDE)
+    share = np.add.reduceat(np.add.reduceat(density, lattice.north[:-1], axis=0), lattice.east[:-1], axis=1)
+    a, v, h = from_shares(lattice, share * (size.trips / share.sum()), size)
+    target = CellTargets(a, v, h, float(ENDPOINT_WEIGHT**2), 1.0, 1.0)
+    made = fit_histogram(lattice.coarse(), size.trips, target, tolerance=NEAR, most_steps=STEPS).histogram
+    parts = lattice.refine(made.endpoints, made.vertical, made.horizontal)
+    return exactly(SpatialHistogram.from_flux(grid, *parts), size.trips)
 
 
 def divided(lattice: Lattice) -> Lattice:
@@ -143,24 +165,3 @@ def divided(lattice: Lattice) -> Lattice:
         return np.unique(np.rint(parts).astype(np.int64))
 
     return Lattice(lines(lattice.east), lines(lattice.north))
-
-
-def pattern_of_density(grid: Grid, density: Floats) -> SpatialHistogram:
-    """The pattern of trips whose visits have this density (rows x columns, not negative, with a sum above 0).
-
-    Endpoints and crossings of a line are proportional to the density, and trips are half a side of the map long. The
-    result is the closest consistent histogram on a lattice of up to 64 x 64 cells, refined.
-    """
-    lattice = Lattice.even(grid, DENSE_SIDE)
-    rows, columns = lattice.shape
-    share = np.add.reduceat(np.add.reduceat(density, lattice.north[:-1], axis=0), lattice.east[:-1], axis=1)
-    ends = share * (DENSE_TRIPS / share.sum())
-    local = ends / lattice.areas
-    vertical = (local[:, :-1] + local[:, 1:]) / 2 * np.diff(lattice.north)[:, None]
-    horizontal = (local[:-1] + local[1:]) / 2 * np.diff(lattice.east)
-    flux = float(vertical.sum() + horizontal.sum())
-    scale = DENSE_TRIPS * (rows + columns) / 4 / flux if flux > 0 else 0.0
-    target = CellTargets(ends, scale * vertical, scale * horizontal, float(ENDPOINT_WEIGHT**2), 1.0, 1.0)
-    made = fit_histogram(lattice.coarse(), DENSE_TRIPS, target, tolerance=NEAR, most_steps=STEPS).histogram
-    parts = lattice.refine(made.endpoints, made.vertical, made.horizontal)
-    return exactly(SpatialHistogram.from_flux(grid, *parts), DENSE_TRIPS)
