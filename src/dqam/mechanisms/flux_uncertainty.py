@@ -87,18 +87,14 @@ def resample(estimate: FluxEstimate, seed: int = 0) -> Uncertainty:
         times = RESAMPLES + 1
         moved = [*(np.sqrt(times / RESAMPLES) * each for each in moved), np.sqrt(times) * estimate.drawn]
         finest = finest or max(1.0, UNEVEN * max(histogram.grid.shape) / max(measurement.lattice.shape))
+    returns = DERIVED if isinstance(measurement, ShareMeasurement) else RETURNS
     model = (
         COARSENESS**2 * coarseness(measurement, kept)
-        + (returns(measurement) * size.trips) ** 2
+        + (returns * size.trips) ** 2
         + MISFIT**2 * misfit
         + SHRINKAGE**2 * estimate.shrunk
     )
     return Uncertainty(histogram, float(np.sqrt(model)), size.noise, measurement.lattice, np.stack(moved), finest)
-
-
-def returns(measurement: LatticeMeasurement) -> float:
-    """The error due to trips that return to a rectangle, as a share of the trips."""
-    return DERIVED if isinstance(measurement, ShareMeasurement) else RETURNS
 
 
 def coarseness(measurement: LatticeMeasurement, kept: Parts) -> float:

@@ -19,15 +19,16 @@ from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice, Parts
-from dqam.mechanisms.flux_fit import ENDPOINT_WEIGHT, LatticeMeasurement, exactly, from_shares, mixed
+from dqam.mechanisms.flux_fit import ENDPOINT_WEIGHT, LatticeMeasurement, ShareMeasurement, exactly, from_shares, mixed
 from dqam.mechanisms.flux_scales import NEAR, PINNED, STEPS
-from dqam.mechanisms.flux_uncertainty import coarseness, returns
+from dqam.mechanisms.flux_uncertainty import DERIVED, coarseness
 from dqam.mechanisms.size import SizeEstimate
 
 DIVIDED = 8  # parts into which coarse cells are divided for the detail of a prior, along each side
+TRUST = 3  # power of the explained share of the pattern that the detail of a prior is trusted with
 COARSE = 0.125  # of the mean squared change without every second line, that counts as an error of the fit
-ENOUGH = 0.95  # of the average answer, that a prior with its own crossings must reach
-DENSE_SIDE = 64  # cells along a side of the lattice on which a density is made consistent
+ENOUGH = 0.93  # of the average answer, that a prior must reach
+DENSE_SIDES = 64, 32, 16, 8  # cells along a side of the lattices on which a density is made consistent
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ def draw(
     """Draw a fit towards an even spread or, with a prior, towards the mixture of both that is closest to the fit.
 
     Let D be the distance from the fit to that mixture, as the measurement would see it, and N the mean distance to it
-    of fits to the mixture with fresh noise, plus the error of the fit that is not due to noise. As in James-Stein
+    of fits to the mixture with fresh noise, plus the error of fits that derive crossings from shares. As in James-Stein
     shrinkage, the share 1 - N/D of the fit is kept, or nothing if this is negative. The result on the grid is a mixture
     of three consistent histograms, and therefore consistent: the fit with the detail of the prior, the prior, and the
     even spread.
@@ -82,20 +83,19 @@ def draw(
     share = measurement.resemblance(fitted, seen, even)
     target = mixed(share, seen, even)
     found = measurement.distance(fitted, target)
-    model = (returns(measurement) * size.trips) ** 2 + COARSE * coarseness(measurement, fitted)
-    error = measurement.blurred(target, size) + model
+    error = measurement.blurred(target, size)
+    if isinstance(measurement, ShareMeasurement):  # whose crossings are only derived
+        error += (DERIVED * size.trips) ** 2 + COARSE * coarseness(measurement, fitted)
     keep = max(0.0, 1 - error / found) if found > 0 else 0.0
     unlike = max(found - error, 0.0)
     explained = 1 - unlike / max(measurement.distance(fitted, even) - error, unlike, 1e-9)
     parts: Parts = whole.endpoints, whole.vertical, whole.horizontal
-    detailed = with_detail_of(parts, share * explained**2, measurement, fitted, size.trips) if keep else parts
+    detailed = with_detail_of(parts, share * explained**TRUST, measurement, fitted, size.trips) if keep else parts
     on_grid = mixed(keep, detailed, mixed(share, parts, lattice.refine(*even)))
     return Drawn(lattice.add_up(*on_grid), keep, share, on_grid)
 
 
-def with_detail_of(
-    prior: Parts, trust: float, measurement: LatticeMeasurement, fitted: Parts, trips: float
-) -> Parts:
+def with_detail_of(prior: Parts, trust: float, measurement: LatticeMeasurement, fitted: Parts, trips: float) -> Parts:
     """Numbers on the grid that add up to the fit, approximately, with the detail of the prior within coarse cells.
 
     The target is the refined fit, of which the share `trust` is multiplied by the ratio of the prior to the prior
@@ -143,14 +143,22 @@ def _with_fewer_crossings(histogram: SpatialHistogram, size: SizeEstimate) -> Sp
 
 
 def _of_density(grid: Grid, density: Floats, size: SizeEstimate) -> SpatialHistogram:
-    """Endpoints in proportion to a density, and crossings to its means, made consistent on a lattice and refined."""
-    lattice = Lattice.even(grid, DENSE_SIDE)
-    share = np.add.reduceat(np.add.reduceat(density, lattice.north[:-1], axis=0), lattice.east[:-1], axis=1)
-    a, v, h = from_shares(lattice, share * (size.trips / share.sum()), size)
-    target = CellTargets(a, v, h, float(ENDPOINT_WEIGHT**2), 1.0, 1.0)
-    made = fit_histogram(lattice.coarse(), size.trips, target, tolerance=NEAR, most_steps=STEPS).histogram
-    parts = lattice.refine(made.endpoints, made.vertical, made.horizontal)
-    return exactly(SpatialHistogram.from_flux(grid, *parts), size.trips)
+    """Endpoints in proportion to a density, and crossings to its means, made consistent on a lattice and refined.
+
+    Trips cannot have a density that is too rough: consistency then removes crossings. The lattice is therefore the
+    finest on which enough of the average answer is left.
+    """
+    ends = float(ENDPOINT_WEIGHT**2)
+    for side in DENSE_SIDES:
+        lattice = Lattice.even(grid, side)
+        share = np.add.reduceat(np.add.reduceat(density, lattice.north[:-1], axis=0), lattice.east[:-1], axis=1)
+        target = CellTargets(*from_shares(lattice, share * (size.trips / share.sum()), size), ends, 1.0, 1.0)
+        made = fit_histogram(lattice.coarse(), size.trips, target, tolerance=NEAR, most_steps=STEPS).histogram
+        parts = lattice.refine(made.endpoints, made.vertical, made.horizontal)
+        found = exactly(SpatialHistogram.from_flux(grid, *parts), size.trips)
+        if size.mean_answer(found) > ENOUGH * size.answer:
+            break
+    return found
 
 
 def divided(lattice: Lattice) -> Lattice:

@@ -235,6 +235,7 @@ def _details(provenance: Provenance, grid: Grid) -> list[tuple[str, Any]]:
             for name, value in provenance.parameters.items()
         ),
         ("Tuned for", provenance.queries),
+        *([("Public prior", provenance.prior)] if provenance.prior else []),
         ("Split at gaps of", provenance.gap or "not split"),
         ("Grid", f"{grid.rows:,} rows, {grid.columns:,} columns"),
         ("Bounds", " ".join(repr(side) for side in grid.bounds)),
