@@ -16,6 +16,7 @@ NAMES = (
     "flux_run",
     "flux_accuracy",
     "area_accuracy",
+    "prior",
     "forecast_table",
     "histogram_floor",
     "explorer_load",

@@ -25,6 +25,8 @@ from dqam.mechanisms.flux_uncertainty import DERIVED, coarseness
 from dqam.mechanisms.size import SizeEstimate
 
 DIVIDED = 8  # parts into which coarse cells are divided for the detail of a prior, along each side
+SHORT = 0.06  # by which the average answer of a useless prior is smaller than that of an even spread, at least
+LEAST, MOST = 0.05, 20.0  # in the ratio of a prior to itself without detail: added to both, in means, and its limit
 TRUST = 3  # power of the explained share of the pattern that the detail of a prior is trusted with
 COARSE = 0.125  # of the mean squared change without every second line, that counts as an error of the fit
 ENOUGH = 0.93  # of the average answer, that a prior must reach
@@ -80,7 +82,10 @@ def draw(
         return Drawn(*measurement.drawn_to_even(measured, fitted, size))
     lattice, whole = measurement.lattice, scaled_prior(prior, size)
     even, seen = measurement.even(measured, size), measurement.seen(whole, size)
-    share = measurement.resemblance(fitted, seen, even)
+    short = 1 - size.mean_answer(whole) / size.mean_answer(
+        SpatialHistogram.from_flux(prior.grid, *lattice.refine(*even))
+    )
+    share = measurement.resemblance(fitted, seen, even) * min(max(1 - short / SHORT, 0.0), 1.0)
     target = mixed(share, seen, even)
     found = measurement.distance(fitted, target)
     error = measurement.blurred(target, size)
@@ -106,7 +111,7 @@ def with_detail_of(prior: Parts, trust: float, measurement: LatticeMeasurement, 
     known, refined = fine.add_up(*prior), inner.refine(*fitted)
     smooth = inner.refine(*inner.add_up(*known))
     a, v, h = (
-        base * (1 - trust) + trust * np.divide(base * part, low, out=base.copy(), where=low > 0)
+        base * (1 - trust + trust * _ratio(part, low))
         for base, part, low in zip(refined, known, smooth, strict=True)
     )
     weight = 1 / (2 * measurement.noise**2)
@@ -121,6 +126,12 @@ def with_detail_of(prior: Parts, trust: float, measurement: LatticeMeasurement, 
         most_steps=STEPS,
     ).histogram
     return fine.refine(made.endpoints, made.vertical, made.horizontal)
+
+
+def _ratio(part: Floats, low: Floats) -> Floats:
+    """The ratio of numbers to smoother ones, near 1 where both are small."""
+    least = LEAST * part.mean() if part.size else 0.0
+    return np.minimum((part + least) / (low + least), MOST) if least > 0 else np.ones(part.shape)
 
 
 def scaled_prior(prior: Prior, size: SizeEstimate) -> SpatialHistogram:
