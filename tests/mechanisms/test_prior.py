@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dqam.geometry.histogram import SpatialHistogram
-from dqam.geometry.lattice import Lattice
+from dqam.geometry.lattice import Lattice, flat
 from dqam.mechanisms import Flux
-from dqam.mechanisms.flux_fit import ShareMeasurement, flat, from_shares
+from dqam.mechanisms.flux_fit import ShareMeasurement, from_shares
 from dqam.mechanisms.flux_uncertainty import FluxEstimate
 from dqam.mechanisms.prior import Prior, divided, draw, scaled_prior, with_detail_of
 from dqam.mechanisms.size import SizeEstimate, cover

@@ -90,7 +90,7 @@ def test_a_geotiff_of_any_density_north_up(tmp_path: Path) -> None:
     found = PublicPrior.of(raster(tmp_path / "people.tif", values, GRID.bounds), GRID)
     assert np.argwhere(found.pattern.density > 0.5).tolist() == [[15, j] for j in range(4)]
     assert found.source.startswith("GeoTIFF 'people.tif', sha256 ")
-    coarse = PublicPrior.of(raster(tmp_path / "coarse.tif", np.float32([[1, 0], [0, 1]]), GRID.bounds), GRID)
+    coarse = PublicPrior.of(raster(tmp_path / "coarse.tif", np.array([[1, 0], [0, 1]], np.float32), GRID.bounds), GRID)
     assert coarse.pattern.density[:8, 8:].min() == 1
     west, south, east, north = GRID.bounds
     around = west - 1, south - 1, east + 1, north + 1

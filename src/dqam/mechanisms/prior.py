@@ -111,8 +111,7 @@ def with_detail_of(prior: Parts, trust: float, measurement: LatticeMeasurement, 
     known, refined = fine.add_up(*prior), inner.refine(*fitted)
     smooth = inner.refine(*inner.add_up(*known))
     a, v, h = (
-        base * (1 - trust + trust * _ratio(part, low))
-        for base, part, low in zip(refined, known, smooth, strict=True)
+        base * (1 - trust + trust * _ratio(part, low)) for base, part, low in zip(refined, known, smooth, strict=True)
     )
     weight = 1 / (2 * measurement.noise**2)
     pin, ends = PINNED * weight, ENDPOINT_WEIGHT**2
