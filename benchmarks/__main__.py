@@ -17,6 +17,7 @@ NAMES = (
     "flux_accuracy",
     "area_accuracy",
     "slices",
+    "prior",
     "forecast_table",
     "histogram_floor",
     "explorer_load",

@@ -314,3 +314,19 @@ def test_a_kill_after_an_exchange_leaves_the_pure_epsilon_spent(
     assert (publication.rho, publication.epsilon, publication.delivered) == (None, 1, None)
     assert (account.spent, account.left) == (1, 0)
     assert not (tmp_path / "never.nc").exists()
+
+
+def test_a_prior_is_declared(trips: Path, tmp_path: Path, ledger: Path) -> None:
+    assert publish(trips, tmp_path / "old.nc", ledger, "--dataset", "old").returncode == 0
+    prior = ["--prior", tmp_path / "old.nc"]
+    plan = publish(trips, tmp_path / "new.nc", ledger, *prior, "--plan")
+    assert plan.returncode == 0, plan.stderr
+    assert "Prior, declared public in the release" in plan.stdout
+    in_json = json.loads(publish(trips, tmp_path / "new.nc", ledger, *prior, "--plan", "--json").stdout)
+    assert in_json["prior"].startswith("release ")
+    done = publish(trips, tmp_path / "new.nc", ledger, *prior, "--dataset", "new", "--sure")
+    assert done.returncode == 0, done.stderr
+    assert dqam.open(tmp_path / "new.nc").provenance.prior == in_json["prior"]
+    done = publish(trips, tmp_path / "no.nc", ledger, "--prior", tmp_path / "none.tif", "--dataset", "no")
+    assert done.returncode == 2
+    assert "none.tif" in done.stderr

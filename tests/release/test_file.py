@@ -142,6 +142,9 @@ def test_it_holds_nothing_but_what_was_charged_or_public(tmp_path: Path) -> None
                 "slices",
                 "slice_names",
                 "timezone",
+                "prior",
+                "factor",
+                "scaled_up_to",
             ),
         }
     assert tmp_path.name.encode() not in (tmp_path / "map.nc").read_bytes()

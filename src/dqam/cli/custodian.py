@@ -79,6 +79,12 @@ MADE_UP = (1_000, 10_000, 100_000)  # numbers of trips to plan for, if none is g
     "times as they are written.",
 )
 @click.option("--queries", type=PATH, help="File of rectangles that the map is tuned for: CSV or GeoJSON (public).")
+@click.option(
+    "--prior",
+    type=PATH,
+    help="Public map of where trips probably are: a release (.nc) or a GeoTIFF of a density, such as population. It "
+    "helps if trips are few. NEVER make it from the trips that are published, except by an earlier release of them.",
+)
 @click.option("--title", help="Title of the map (published).")
 @click.option("--dataset", help="Name of the data set, to whose budget this is charged. Default: the name of the file.")
 @click.option("--total", help="Total epsilon that may ever be spent on the data set. Set it at the first publication.")
@@ -126,6 +132,7 @@ def publish(
     by: str | None,
     timezone: str | None,
     queries: Path | None,
+    prior: Path | None,
     title: str | None,
     dataset: str | None,
     total: str | None,
@@ -154,7 +161,7 @@ def publish(
 
     The epsilon is charged to the budget of the data set before any noise is drawn, and stays spent whatever happens
     afterwards. The first publication of a data set spends its whole budget, unless --total leaves more for later.
-    Bounds, queries, title and all other options are public: never derive them from the trips.
+    Bounds, queries, prior, title and all other options are public: never derive them from the trips.
     """
     from dqam.cli.planning import show_plan
     from dqam.geometry.rectangle_files import read_rectangles
@@ -173,7 +180,9 @@ def publish(
             )
     limit = parse_size(memory)
     asked = None if queries is None else read_rectangles(queries, grid)
-    plan = Plan.of(grid, epsilon, mechanism, asked, unit, max_trips, gap, title or TITLE, delta, by, timezone)
+    plan = Plan.of(
+        grid, epsilon, mechanism, asked, unit, max_trips, gap, title or TITLE, delta, by, timezone, prior=prior
+    )
     zones = read_zones(areas, None, name_column, areas_crs, grid, "--areas-crs")
     source = source.for_publishing()
     plan.check(source, sure or only_plan, expect)

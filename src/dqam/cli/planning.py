@@ -62,6 +62,12 @@ def show_plan(
         return
     answers.print(f"A release with {plan.name} would be private for {plan.unit.in_words}, {plan.promise}.")
     answers.print(f"Public: {plan.grid}; tuned for {plan.queries_in_words}.", soft_wrap=True)
+    if plan.prior is not None:
+        answers.print(
+            f"Prior, declared public in the release: {plan.prior.source}. Expected errors are those without it.",
+            markup=False,
+            soft_wrap=True,
+        )
     for made in forecasts:
         budget = Table(box=None, padding=(0, 2, 0, 0), title=f"\nFor {made.trips:,} trips", title_justify="left")
         budget.add_column("Question")
@@ -73,8 +79,9 @@ def show_plan(
         if plan.delta:
             answers.print(_use_of_delta(plan, made), soft_wrap=True)
         if made.evenly:
+            spread = "evenly over the map" if plan.prior is None else "as in the prior"
             answers.print(
-                "The trips would only be counted and spread evenly over the map, so it would not show where they went.",
+                f"The trips would only be counted and spread {spread}, so it would not show where they went.",
                 soft_wrap=True,
             )
         errors = Table(box=None, padding=(0, 2, 0, 0))
@@ -323,6 +330,7 @@ def _plan_in_json(plan: Plan, forecasts: list[Forecast]) -> dict[str, Any]:
         "epsilon": float(plan.epsilon),
         "delta": float(plan.delta) or None,
         "unit": plan.unit.name,
+        **({} if plan.prior is None else {"prior": plan.prior.source}),
         "data_sets": forecasts[0].data_sets,
         "plans": [
             {

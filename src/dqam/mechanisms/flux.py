@@ -46,6 +46,7 @@ from dqam.mechanisms.flux_fit import (
 from dqam.mechanisms.flux_rules import CROSSED, FIRST_LOOK, GaussianRules, LaplaceRules, delta_helps
 from dqam.mechanisms.flux_scales import WalkMeasurement, with_detail
 from dqam.mechanisms.flux_uncertainty import FluxEstimate
+from dqam.mechanisms.prior import Drawn, Prior, draw, scaled_prior
 from dqam.mechanisms.size import SizeEstimate, measure_size
 from dqam.mechanisms.spreading import consistent, spread_evenly
 from dqam.privacy.budget import Budget
@@ -105,8 +106,11 @@ class Flux:
         """The size; all other questions depend on its answer."""
         return (QueryTotals(queries),)
 
-    def synthesize(self, curator: Curator, queries: Integers, budget: Budget) -> FluxEstimate:
-        """Spend all of `budget`."""
+    def synthesize(
+        self, curator: Curator, queries: Integers, budget: Budget, prior: Prior | None = None
+    ) -> FluxEstimate:
+        """Spend all of `budget`. If the signal is weak, the fit is drawn towards `prior`, which is public and on the
+        same grid; if trips are only counted, they are spread as in the prior."""
         grid, promise = curator.grid, budget.promise
 
         def size_share(signal: float) -> Fraction:
@@ -118,6 +122,8 @@ class Flux:
         epsilon, precision = float(promise.epsilon) if promise else 0.0, budget.precision()
         size = measure_size(curator, queries, budget, self.least, FIRST_LOOK, size_share, MARGIN, helps)
         if not size.enough:
+            if prior is not None:
+                return FluxEstimate(scaled_prior(prior, size), size, share=1.0)
             return FluxEstimate(exactly(consistent(spread_evenly(grid, size), size), size.trips), size)
         rules = rules_of(curator)
         factors = rules.thresholds
@@ -125,7 +131,7 @@ class Flux:
             size.signal < self.crossed * factors["crossed"]
             and MASS * curator.unit.max_trips / budget.precision() <= WIDEST
         ):
-            return self._by_shares(curator, rules, queries, size, budget)
+            return self._by_shares(curator, rules, queries, size, budget, prior)
         coarsest, *finer = self._lattices(grid, rules, size.signal, self.detailed * factors["detailed"])
         detail = budget.left * rules.detail_share(size.signal, random_scale(queries, grid))
         shares = [detail * part for part in ([], [1], [rules.middle_share, 1 - rules.middle_share])[len(finer)]]
@@ -142,23 +148,29 @@ class Flux:
         measurement = LatticeMeasurement(coarsest, noise, asked, curator.concentrated)
         measured = calibrated(coarsest, coarsest.parts(sums / SHADOW / measurement.weights), size)
         fitted = measurement.fit(measured, size)
-        kept, keep = (fitted, 1.0) if rich else measurement.drawn_to_even(measured, fitted, size)
+        made = Drawn(fitted, 1.0) if rich else draw(measurement, measured, fitted, prior, size)
         walks = []
         for fine, fine_cap, share in zip(finer, rules.walk_caps(cap, coarsest, finer, strong), shares, strict=True):
             found = curator.measure(WalkSums(fine, fine_cap, ENDPOINT_WEIGHT, rules.norm), budget, share) / SHADOW
             walks.append(WalkMeasurement(fine, fine.parts(found / endpoint_weights(fine)), laplace_scale(curator)))
         if walks:
             lowering = rules.lowering(size.signal) if strong else None
-            histogram: SpatialHistogram = with_detail(grid, coarsest, kept, noise, walks, queries, size, lowering)
+            histogram: SpatialHistogram = with_detail(grid, coarsest, made.kept, noise, walks, queries, size, lowering)
         else:
-            histogram = exactly(SpatialHistogram.from_flux(grid, *coarsest.refine(*kept)), size.trips)
-        moved = measurement.distance(measured, fitted), measurement.distance(fitted, kept)
+            histogram = made.histogram(grid, coarsest, size)
+        moved = measurement.distance(measured, fitted), measurement.distance(fitted, made.kept)
         finest = max(grid.shape) / max(finer[-1].shape) if finer else 0.0
-        drawn = None if rich else flat(fitted) - flat(kept)
-        return FluxEstimate(histogram, size, measurement, kept, keep, *moved, finest, drawn)
+        drawn = None if rich else flat(fitted) - flat(made.kept)
+        return FluxEstimate(histogram, size, measurement, made.kept, made.keep, *moved, finest, drawn, made.share)
 
     def _by_shares(
-        self, curator: Curator, rules: LaplaceRules, queries: Integers, size: SizeEstimate, budget: Budget
+        self,
+        curator: Curator,
+        rules: LaplaceRules,
+        queries: Integers,
+        size: SizeEstimate,
+        budget: Budget,
+        prior: Prior | None,
     ) -> FluxEstimate:
         """A histogram from shares of the trips in coarse cells, with crossings derived from them."""
         lattice = Lattice.even(curator.grid, self.side or rules.share_side(size.signal))
@@ -167,10 +179,10 @@ class Flux:
         measurement = ShareMeasurement(lattice, laplace_scale(curator), asked, curator.concentrated)
         measured = from_shares(lattice, shares, size)
         fitted = measurement.fit(measured, size)
-        kept, keep = measurement.drawn_to_even(measured, fitted, size)
-        histogram = exactly(SpatialHistogram.from_flux(curator.grid, *lattice.refine(*kept)), size.trips)
-        moved = measurement.distance(measured, fitted), measurement.distance(fitted, kept)
-        return FluxEstimate(histogram, size, measurement, kept, keep, *moved, drawn=flat(fitted) - flat(kept))
+        made = draw(measurement, measured, fitted, prior, size)
+        histogram, drawn = made.histogram(curator.grid, lattice, size), flat(fitted) - flat(made.kept)
+        moved = measurement.distance(measured, fitted), measurement.distance(fitted, made.kept)
+        return FluxEstimate(histogram, size, measurement, made.kept, made.keep, *moved, 0.0, drawn, made.share)
 
     def _lattices(self, grid: Grid, rules: LaplaceRules, signal: float, detailed: float) -> list[Lattice]:
         """The lattices from the coarsest to the finest; the lines of each are also lines of the next."""

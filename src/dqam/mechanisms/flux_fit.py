@@ -65,6 +65,15 @@ class LatticeMeasurement:
         """The fit to trips that are spread evenly."""
         return self.fit(even_shadows(self.lattice, measured, size), size)
 
+    def seen(self, histogram: SpatialHistogram, size: SizeEstimate) -> Parts:
+        """The fit to a measurement, without noise, of trips that have this consistent histogram."""
+        return self.fit(self.lattice.add_up(histogram.endpoints, histogram.vertical, histogram.horizontal), size)
+
+    def blurred(self, target: Parts, size: SizeEstimate) -> float:
+        """The mean distance from `target` of fits to it with fresh noise."""
+        rng = np.random.default_rng(0)  # any seed will do: this noise hides nothing
+        return float(np.mean([self.distance(self.again(target, size, rng)[1], target) for _ in range(BLANKS)]))
+
     def drawn_to_even(self, measured: Parts, fitted: Parts, size: SizeEstimate) -> tuple[Parts, float]:
         """The fit, drawn towards an even spread if the distance between them may be noise; and the share that is kept.
 
@@ -73,12 +82,16 @@ class LatticeMeasurement:
         kept, or nothing if this is negative. Everything between the two is consistent.
         """
         even = self.even(measured, size)
-        rng = np.random.default_rng(0)  # any seed will do: this noise hides nothing
-        blurred = [self.distance(self.again(even, size, rng)[1], even) for _ in range(BLANKS)]
-        found = self.distance(fitted, even)
-        keep = max(0.0, 1 - float(np.mean(blurred)) / found) if found > 0 else 0.0
-        a, v, h = (level + keep * (part - level) for part, level in zip(fitted, even, strict=True))
-        return (a, v, h), keep
+        noise, found = self.blurred(even, size), self.distance(fitted, even)
+        keep = max(0.0, 1 - noise / found) if found > 0 else 0.0
+        return mixed(keep, fitted, even), keep
+
+    def resemblance(self, fitted: Parts, one: Parts, other: Parts) -> float:
+        """The share of `one` in that mixture of `one` and `other` whose answers are closest to those of the fit."""
+        base = self._answers(other)
+        way = self._answers(one) - base
+        length = float(way @ way)
+        return min(max(float((self._answers(fitted) - base) @ way) / length, 0.0), 1.0) if length > 0 else 1.0
 
     def _fresh(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
         """Fresh noise; it hides nothing."""
@@ -101,10 +114,21 @@ class ShareMeasurement(LatticeMeasurement):
         measured = from_shares(self.lattice, truth[0] + self._fresh(truth[0].shape, rng), size)
         return measured, self.fit(measured, size)
 
+    def seen(self, histogram: SpatialHistogram, size: SizeEstimate) -> Parts:
+        """The fit to the shares, without noise, of trips that have this consistent histogram."""
+        mass = self.lattice.add_up(histogram.faces, histogram.vertical, histogram.horizontal)[0]
+        return self.fit(from_shares(self.lattice, size.trips * mass / mass.sum(), size), size)
+
     def even(self, measured: Parts, size: SizeEstimate) -> Parts:
         """The fit to equal shares."""
         area = self.lattice.areas
         return self.fit(from_shares(self.lattice, size.trips * area / area.sum(), size), size)
+
+
+def mixed(share: float, one: Parts, other: Parts) -> Parts:
+    """`other`, and from there this share of the way to `one`."""
+    a, v, h = (level + share * (part - level) for part, level in zip(one, other, strict=True))
+    return a, v, h
 
 
 def from_shares(lattice: Lattice, shares: Floats, size: SizeEstimate) -> Parts:

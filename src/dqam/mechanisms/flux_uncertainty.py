@@ -49,6 +49,7 @@ class FluxEstimate(Synthesis):
     shrunk       mean squared distance, in answers, by which the fit was then drawn towards an even spread
     finest       side of the cells of the finest lattice, in cells of the grid; 0 if only one lattice was measured
     drawn        float64[numbers of the coarsest lattice]: how far each was drawn towards an even spread, or None
+    share        the share of a public prior in what the fit was drawn towards
     """
 
     size: SizeEstimate
@@ -59,6 +60,7 @@ class FluxEstimate(Synthesis):
     shrunk: float = 0.0
     finest: float = 0.0
     drawn: Floats | None = None
+    share: float = 0.0
 
     def uncertainty(self) -> Uncertainty:
         """The uncertainty of the answers, from resampled noise."""
@@ -87,7 +89,7 @@ def resample(estimate: FluxEstimate, seed: int = 0) -> Uncertainty:
         finest = finest or max(1.0, UNEVEN * max(histogram.grid.shape) / max(measurement.lattice.shape))
     returns = DERIVED if isinstance(measurement, ShareMeasurement) else RETURNS
     model = (
-        COARSENESS**2 * _coarseness(measurement, kept)
+        COARSENESS**2 * coarseness(measurement, kept)
         + (returns * size.trips) ** 2
         + MISFIT**2 * misfit
         + SHRINKAGE**2 * estimate.shrunk
@@ -95,7 +97,7 @@ def resample(estimate: FluxEstimate, seed: int = 0) -> Uncertainty:
     return Uncertainty(histogram, float(np.sqrt(model)), size.noise, measurement.lattice, np.stack(moved), finest)
 
 
-def _coarseness(measurement: LatticeMeasurement, kept: Parts) -> float:
+def coarseness(measurement: LatticeMeasurement, kept: Parts) -> float:
     """The mean squared distance, in answers, to the release without every second line of its lattice; 0 if the lattice
     has all lines of the grid."""
     if (measurement.lattice.north[-1], measurement.lattice.east[-1]) == measurement.lattice.shape:

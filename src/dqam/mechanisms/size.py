@@ -17,6 +17,7 @@ import numpy as np
 from dqam.errors import InputError
 from dqam.geometry.arrays import Floats, Integers
 from dqam.geometry.grid import Grid
+from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.regions import coverage
 from dqam.mechanisms.spreading import lift, parts_of_answers, stretch
 from dqam.privacy.budget import Budget
@@ -59,6 +60,12 @@ class SizeEstimate:
     signal: float
     noise: float = 0.0
     enough: bool = True
+
+    def mean_answer(self, histogram: SpatialHistogram) -> float:
+        """The average answer of a histogram to the queries."""
+        return sum(
+            float((share * part).sum()) for share, part in zip(self.covers, parts_of_answers(histogram), strict=True)
+        )
 
     def unclear(self, deviations: float) -> bool:
         """Whether the number of trips is within `deviations` standard deviations of 0."""

@@ -58,6 +58,7 @@ def publish(
     gap: Gap | str | None = None,
     by: str | Slicing | None = None,
     timezone: str | None = None,
+    prior: Release | str | os.PathLike[str] | None = None,
     title: str = TITLE,
     unit: str = "trip",
     max_trips: int | None = None,
@@ -91,6 +92,9 @@ def publish(
                "month", "COLUMN=a,b,c", or a product such as "hour*weekpart". All are public. A fifth of epsilon is
                spent on them, however many there are
     timezone   in which clocks are read, such as "Europe/Lisbon". By default times are taken as they are written
+    prior      where trips probably are, for few trips: a `Release`, or the file of one (.nc) or of a GeoTIFF of any
+               density, such as population. It is public and declared in the release: NEVER make it from the trips that
+               are published, except by an earlier release of them
     title      of the map; public
 
     The promise:
@@ -125,7 +129,7 @@ def publish(
     Traceback (most recent call last):
     dqam.errors.BudgetError: ...
     """
-    plan = Plan.of(grid, epsilon, mechanism, queries, unit, max_trips, gap, title, delta, by, timezone)
+    plan = Plan.of(grid, epsilon, mechanism, queries, unit, max_trips, gap, title, delta, by, timezone, prior)
     name = data_set_name(trips) if dataset is None else dataset
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     source, charges = source_of(trips, engine), list[Charge]()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime
@@ -21,11 +22,12 @@ from dqam.geometry.rectangles import Snapped, random_rectangles, snap
 from dqam.geometry.sliced_histogram import SlicedHistogram
 from dqam.geometry.slicing import Slicing
 from dqam.geometry.walks import Gap
-from dqam.mechanisms import MECHANISMS, Mechanism, make
+from dqam.mechanisms import MECHANISMS, Flux, Mechanism, Synthesis, make
 from dqam.mechanisms.flux_uncertainty import FluxEstimate
 from dqam.mechanisms.slices import SHARE, find_patterns, known_aggregates, measure_slices
 from dqam.privacy.contribution import unknown_person
 from dqam.privacy.curator import Curator
+from dqam.publishing.priors import PublicPrior
 from dqam.release.provenance import Provenance, check_crs, check_mechanism
 from dqam.release.release import Release
 from dqam.sources import Source
@@ -50,6 +52,7 @@ class Plan:
     queries_in_words  what they are
     name, about, monotone, parameters  of the mechanism, read once, before it sees any answer
     slicing           the rule that puts each trip into a slice; None if there are no slices
+    prior             public pattern of trips for flux; None if there is none
 
     >>> plan = Plan.of(Grid.over((-8.68, 41.11, -8.56, 41.20)), "0.5", unit="person", max_trips=5)
     >>> plan.epsilon, plan.unit, plan.queries_in_words
@@ -70,6 +73,7 @@ class Plan:
     parameters: dict[str, Any]
     delta: Fraction = Fraction(0)
     slicing: Slicing | None = None
+    prior: PublicPrior | None = None
 
     @property
     def promise(self) -> Promise:
@@ -90,6 +94,7 @@ class Plan:
         delta: Number | None = None,
         by: str | Slicing | None = None,
         timezone: str | None = None,
+        prior: Release | str | os.PathLike[str] | None = None,
     ) -> Plan:
         """Make a plan from the arguments of `publish`, and check it."""
         made = make(mechanism)
@@ -121,7 +126,12 @@ class Plan:
         slicing = Slicing.parse(by, timezone) if isinstance(by, str) else by
         if slicing is not None and name != "flux":
             raise InputError(f"Slices by {slicing} need the mechanism 'flux'; got {name!r}.")
-        plan = cls(grid, promise.epsilon, made, whose, cells, in_words, silence, title, *says, promise.delta, slicing)
+        if prior is not None and not isinstance(made, Flux):
+            raise InputError(f"A prior needs the mechanism 'flux'; got {name!r}.")
+        public = None if prior is None else PublicPrior.of(prior, grid)
+        plan = cls(
+            grid, promise.epsilon, made, whose, cells, in_words, silence, title, *says, promise.delta, slicing, public
+        )
         plan.first_scan()  # raises if the mechanism cannot be used
         return plan
 
@@ -184,7 +194,10 @@ class Plan:
         budget = curator.budget
         if self.slicing is not None:
             budget, of_slices = curator.budget.split(map=1 - SHARE, slices=SHARE)
-        made = self.mechanism.synthesize(curator, self.queries, budget)
+        if self.prior is not None and isinstance(self.mechanism, Flux):
+            made: Synthesis = self.mechanism.synthesize(curator, self.queries, budget, self.prior.pattern)
+        else:
+            made = self.mechanism.synthesize(curator, self.queries, budget)
         histogram, uncertainty = made.histogram, made.uncertainty()  # which may ask more, so before the curator closes
         if histogram.grid != self.grid:
             raise InputError("The histogram of the mechanism has a different grid from the plan.")
@@ -223,6 +236,7 @@ class Plan:
             versions={name: version(name) for name in LIBRARIES},
             slices="" if self.slicing is None else str(self.slicing),
             timezone=(self.slicing and self.slicing.timezone) or "",
+            prior="" if self.prior is None else self.prior.source,
         )
         return Release(histogram, provenance, uncertainty, share_noise)
 

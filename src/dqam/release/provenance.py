@@ -40,6 +40,7 @@ class Provenance:
                      to at most that of epsilon and delta (`dqam.values.conversion`)
     slices           the rule that put each trip into a slice; empty if there are no slices
     timezone         in which its clocks were read; empty if times were taken as they were written
+    prior            the public pattern that weak signals were drawn towards, with a checksum; empty if there was none
     """
 
     id: str
@@ -62,6 +63,7 @@ class Provenance:
     delta: Fraction = Fraction(0)
     slices: str = ""
     timezone: str = ""
+    prior: str = ""
 
     def __post_init__(self) -> None:
         check_mechanism(self.mechanism)

@@ -249,9 +249,10 @@ class PublishedMap:
         if self.provenance.mechanism == "uniform" or (
             self.uncertainty is not None and self.uncertainty.lattice is None
         ):
+            spread = "as in the prior, which is public" if self.provenance.prior else "evenly"
             return (
-                "The trips were only counted and are spread evenly: there were too few for this epsilon to show where "
-                "they went."
+                f"The trips were only counted and are spread {spread}: there were too few for this epsilon to show "
+                "where they went."
             )
         return ""
 

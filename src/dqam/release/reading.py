@@ -33,7 +33,8 @@ from dqam.values.slice_uncertainty import ShareNoise
 from dqam.values.uncertainty import Uncertainty
 
 KEYS = frozenset({"schema", "grid", "uncertainty", "scales", "slice_names", *Provenance.__dataclass_fields__})
-TEXTS = ("id", "title", "created", "mechanism", "mechanism_about", "queries", "gap", "salt", "slices", "timezone")
+NAMES = ("id", "title", "created", "mechanism", "mechanism_about", "queries", "gap", "salt")
+TEXTS = (*NAMES, "slices", "timezone", "prior")
 FLAGS = ("private", "row_is_trip", "monotone")
 FRACTION = re.compile(r"\d{1,101}(/\d{1,101})?", re.ASCII)
 DELTA = re.compile(r"(10\^-\d{1,4})?", re.ASCII)
@@ -92,7 +93,7 @@ def _facts(file: h5py.File) -> dict[str, Any]:
         raise InputError(
             f"it has version {schema} of the format, and this dqam knows versions up to {SCHEMA}; install a newer dqam."
         )
-    for key, none in (("delta", "0"), ("slices", ""), ("timezone", ""), ("slice_names", [])):
+    for key, none in (("delta", "0"), ("slices", ""), ("timezone", ""), ("slice_names", []), ("prior", "")):
         facts.setdefault(key, none)  # files from before there were these
     if facts.keys() != KEYS:
         odd = ", ".join(repr(key)[:40] for key in sorted(facts.keys() ^ KEYS)[:5])

@@ -226,6 +226,7 @@ def _details(provenance: Provenance, grid: Grid) -> list[tuple[str, Any]]:
         ("Tuned for", provenance.queries),
         *([("Slices by", provenance.slices)] if provenance.slices else []),
         *([("Time zone", provenance.timezone)] if provenance.timezone else []),
+        *([("Public prior", provenance.prior)] if provenance.prior else []),
         ("Split at gaps of", provenance.gap or "not split"),
         ("Grid", f"{grid.rows:,} rows, {grid.columns:,} columns"),
         ("Bounds", " ".join(repr(side) for side in grid.bounds)),
