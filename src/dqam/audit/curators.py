@@ -250,7 +250,8 @@ class CuratorSampler:
         walks = walks_of(trips, self.grid)
         if self.unit.name == "trip":
             return Aggregates.of(walks, slices=SLICES)
-        return Aggregates.of(walks, ContributionBound.of(self.unit, rng).mask(_persons(trips)), self.unit, SLICES)
+        bound, persons = ContributionBound.of(self.unit, rng), _persons(trips)
+        return Aggregates.of(walks, bound.mask(persons), self.unit, SLICES, bound.per_person(persons))
 
 
 def _persons(trips: Trips) -> list[bool]:
