@@ -41,6 +41,7 @@ from dqam.publishing.pipeline import aggregates_of, source_of
 from dqam.publishing.plan import Plan
 from dqam.statistics import (
     CROSSING,
+    OF_PERSONS,
     PARTITIONS,
     PROVEN,
     SCORES,
@@ -50,6 +51,7 @@ from dqam.statistics import (
     Endpoints,
     GroupShares,
     LengthQuantile,
+    PersonTrips,
     QueryErrors,
     QueryTotals,
     ShadowQuantile,
@@ -88,6 +90,8 @@ QUESTIONS: tuple[Any, ...] = (
     *(ShadowSums(_LATTICE, cap, 3, 2) for cap in (4, 9)),
     *(WalkSums(_LATTICE, cap, 3, 2) for cap in (4, 9)),
     Crossings(_REGIONS, 1),
+    PersonTrips(1, (2, 3, 5, 9)),
+    PersonTrips(3, (4,)),
     *(Sliced(each, SLICES) for each in (TripCount(), CellShares(), GroupShares(_REGIONS.labels), QueryTotals(QUERIES))),
     Crossings(_REGIONS, 2, np.array([CROSSING, CROSSING // 3, 1, 0])),
 )
@@ -234,7 +238,8 @@ class FilePair:
             self.mechanism.synthesize(curator, QUERIES, curator.budget)
             return
         for question in QUESTIONS:
-            curator.ask(question)
+            if type(question) not in OF_PERSONS or self.setting.unit.name == "person":
+                curator.ask(question)
 
     def smallest(self, what: str) -> FilePair:
         """The same pair with as few rows as still show the same kind of difference as `what`."""

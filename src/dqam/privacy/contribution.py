@@ -96,7 +96,7 @@ class ContributionBound:
         )
 
     def per_person_sql(self, table: str, person: str, trip: str | None) -> str:
-        """DuckDB SQL that counts persons by their number of trips, given all rows of `table`: columns trips, persons."""
+        """DuckDB SQL that counts persons by their number of trips in all rows of `table`: columns trips, persons."""
         keys = person if trip is None else f"{person}, {trip}"  # without trips, all points of a person are one
         each = f"SELECT count(*) AS trips FROM (SELECT DISTINCT {keys} FROM {table}) GROUP BY {person}"
         return f"SELECT trips, count(*) AS persons FROM ({each}) GROUP BY trips"

@@ -23,6 +23,7 @@ from dqam.geometry.slicing import Slicing
 from dqam.geometry.walks import Gap
 from dqam.mechanisms import MECHANISMS, Mechanism, make
 from dqam.mechanisms.flux_uncertainty import FluxEstimate
+from dqam.mechanisms.persons import made_whole, measure_persons
 from dqam.mechanisms.slices import SHARE, find_patterns, known_aggregates, measure_slices
 from dqam.privacy.contribution import unknown_person
 from dqam.privacy.curator import Curator
@@ -182,12 +183,16 @@ class Plan:
         if curator.slices != (None if self.slicing is None else len(self.slicing)):
             raise InputError("The curator's trips have different slices from the plan.")
         budget = curator.budget
+        persons = measure_persons(curator, budget) if self.unit.name == "person" else None
         if self.slicing is not None:
             budget, of_slices = curator.budget.split(map=1 - SHARE, slices=SHARE)
         made = self.mechanism.synthesize(curator, self.queries, budget)
         histogram, uncertainty = made.histogram, made.uncertainty()  # which may ask more, so before the curator closes
         if histogram.grid != self.grid:
             raise InputError("The histogram of the mechanism has a different grid from the plan.")
+        if persons is not None:
+            histogram = made_whole(histogram, persons.factor, self.monotone)
+            uncertainty = uncertainty and uncertainty.made_whole(histogram, persons.factor, persons.deviation)
         share_noise = None
         if self.slicing is not None:
             assert isinstance(made, FluxEstimate)
@@ -223,6 +228,8 @@ class Plan:
             versions={name: version(name) for name in LIBRARIES},
             slices="" if self.slicing is None else str(self.slicing),
             timezone=(self.slicing and self.slicing.timezone) or "",
+            factor=1.0 if persons is None else persons.factor,
+            scaled_up_to=0 if persons is None else persons.most,
         )
         return Release(histogram, provenance, uncertainty, share_noise)
 

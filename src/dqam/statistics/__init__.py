@@ -6,7 +6,8 @@ that its sensitivity is never exceeded and is reached, and a case each to `dqam.
 `dqam.audit.neighbours`.
 
 An aggregate sees the cells that trips pass and their slices, not their times or ids
-(`dqam.statistics.aggregate.Part`); one more counts how many trips persons have. A statistic reaches a release only through a mechanism that asks for it.
+(`dqam.statistics.aggregate.Part`); `TripsPerPerson` sees how many trips persons have. A statistic reaches a
+release only through a mechanism that asks for it.
 """
 
 from dataclasses import fields

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import ClassVar
@@ -45,7 +44,7 @@ class PersonTrips(OnAnyGrid):
 
     A person with t trips adds min(t, m) / m to the first number, a quarter of it (`KEPT_WEIGHT`) in fixed point. A
     person with t > m trips also adds (min(t, b_i) - m) / (b_i - m) to the number of one bound: the smallest b_i >= t,
-    or b_k if there is none. `kept` and `beyond` turn the numbers back into trips.
+    or b_k if there is none. `trips_in_one` turns the numbers back into trips.
 
     Sensitivity for one *person*, whatever the number of trips: 5/4 in L1 and sqrt(17)/4 in L2. The vector is a sum over
     persons. What a person adds depends on t alone, the number of this person's own trips in the source before any are
@@ -95,10 +94,7 @@ class PersonTrips(OnAnyGrid):
         np.add.at(found, 1 + place, persons[more] * beyond)
         return found
 
-    def kept(self, values: Sequence[float]) -> float:
-        """The number of trips up to m of each person, from (noisy) values."""
-        return float(values[0]) / WHOLE * KEPT_WEIGHT * self.max_trips
-
-    def beyond(self, values: Sequence[float]) -> Sequence[float]:
-        """The numbers of trips beyond m, of the persons of each bound, from (noisy) values."""
-        return [float(one) / WHOLE * (bound - self.max_trips) for one, bound in zip(values[1:], self.bounds, strict=True)]
+    @property
+    def trips_in_one(self) -> Integers:
+        """int64[1 + bounds]: how many trips a value of 1 (`WHOLE` units) stands for: kept ones, and ones beyond."""
+        return np.array([KEPT_WEIGHT * self.max_trips, *(bound - self.max_trips for bound in self.bounds)], np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -57,11 +57,10 @@ class SliceUncertainty(Uncertainty):
             assert whole.whole is not None
             whole = whole.whole
         rows, columns = histogram.grid.shape
-        made = cls(histogram, whole.model, 0.0, whole.lattice, whole.displacements, whole.finest, whole, shares)
+        lattice, displacements, finest = whole.lattice, whole.displacements, whole.finest
+        made = cls(histogram, whole.model, 0.0, lattice, displacements, finest, whole=whole, shares=shares)
         noise = made.deviations(np.array([[0, 0, columns, rows]]))[0]
-        return cls(
-            histogram, whole.model, float(noise), whole.lattice, whole.displacements, whole.finest, whole, shares
-        )
+        return replace(made, noise=float(noise))
 
     def deviations(self, rectangles: Integers) -> Floats:
         """The standard deviation of the answer to each rectangle."""

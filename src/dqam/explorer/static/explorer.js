@@ -741,8 +741,7 @@ async function changeTyped() {
 
 /** What the numbers count, for readers of a CSV file. */
 function counted(release, crossings) {
-  const kept = release.unit.name === "trip" ? "all trips" : `at most ${release.unit.max_trips} trips per person`;
-  return `${release.private ? "" : "NOT PRIVATE: "}${crossings ? "crossings of" : "distinct trips among"} ${kept}`;
+  return `${release.private ? "" : "NOT PRIVATE: "}${crossings ? "crossings" : "distinct trips"}, ${release.counted}`;
 }
 
 function csv() {
@@ -788,7 +787,7 @@ function showRelease() {
   $("promise").textContent = release.promise.replaceAll(" = ", "\u00a0=\u00a0");
   $("promise").className = release.private ? "promise" : "promise broken";
   const { value, low, high } = release.trips;
-  $("all-trips").textContent = `${whole(value)} ${release.unit.name === "trip" ? "trips in total" : `trips in total, from at most ${release.unit.max_trips} trips per person`}${low === null ? "" : ` (${whole(low)} to ${whole(high)})`}.`;
+  $("all-trips").textContent = `${whole(value)} ${release.unit.name === "trip" ? "trips in total" : `trips in total, ${release.counted}`}${low === null ? "" : ` (${whole(low)} to ${whole(high)})`}.`;
   const open = seen.filter((one) => !one.private);
   $("banner").hidden = open.length === 0;
   $("banner").textContent = open.length ? `NOT PRIVATE: ${open.map((one) => one.name).join(" and ")} ${open.length > 1 ? "were" : "was"} made for tests and experiments. Do not publish ${open.length > 1 ? "them" : "it"}.` : "";
@@ -846,7 +845,7 @@ function explain(release) {
   const times = Math.exp(epsilon);
   const factor = times < 1e6 ? times.toPrecision(3).replace(/\.?0+$/, "") : times.toExponential(1);
   const whose = unit.name === "trip" ? "any one trip" : "any one person";
-  const kept = unit.name === "trip" ? "" : ` At most ${unit.max_trips} trips of each person were counted.`;
+  const kept = unit.name === "trip" ? "" : ` Numbers are ${release.counted}.`;
   const facts = [
     ["Guarantee", release.promise],
     ["File", release.name],
