@@ -53,7 +53,7 @@ def measured(trips: Trips, grid: Grid, epsilon: int, m: int, runs: int) -> list[
     asked = random_rectangles(grid, JUDGES, np.random.default_rng(5))
     truth = count_distinct(walks, asked, grid).astype(np.float64)
     plan = Plan.of(grid, epsilon, unit="person", max_trips=m)
-    before, after, held = [], [], []
+    before, after, held = list[float](), list[float](), list[float]()
     for seed in range(runs):
         bound = ContributionBound(unit, f"{seed:x}a")
         kept, persons = bound.mask(trips.persons, trips.ids), bound.per_person(trips.persons)
@@ -63,10 +63,10 @@ def measured(trips: Trips, grid: Grid, epsilon: int, m: int, runs: int) -> list[
         release = plan.release(curators[1], "benchmark", bound.salt)
         for histogram, errors in ((alone, before), (release.histogram, after)):
             off = np.abs(np.clip(histogram.answers(asked), 0, max(histogram.total, 0)) - truth)
-            errors.append(off.mean() / truth.mean())
+            errors.append(float(off.mean() / truth.mean()))
         assert release.uncertainty is not None
         low, high = release.uncertainty.intervals(asked)
-        held.append(((low <= truth) & (truth <= high)).mean())
+        held.append(float(((low <= truth) & (truth <= high)).mean()))
     expected = forecast(plan, len(trips)).errors[0]
     words = [error_in_words(float(np.mean(errors))) for errors in (before, after)]
     return [*words, f"{np.mean(held):.0%}", error_in_words(expected.error, expected.low, expected.high)]

@@ -35,7 +35,6 @@ from dqam.statistics import PARTITIONS, PROVEN, SCORES, SHADOW, TripCount, Unifo
 from dqam.statistics.aggregate import Part
 from dqam.statistics.person_trips import WHOLE, PersonTrips
 from dqam.statistics.question import CappedOnLattice
-from dqam.statistics.person_trips import WHOLE, PersonTrips
 from dqam.statistics.shadow_sums import CappedShadows
 from dqam.statistics.sliced import SlicedAggregate
 from dqam.statistics.walk_sums import ScaledWalks

@@ -89,8 +89,8 @@ def show_plan(
     )
     if plan.unit.name == "person":
         answers.print(
-            "Counts are scaled up to all trips of each person, and the error includes that. How many trips your persons "
-            "have is not known here, so the forecast is for two groups of made-up persons.",
+            "Counts are scaled up to all trips of each person, and the error includes that. How many trips each person "
+            "has is not known here, so the forecast is for two groups of made-up persons.",
             soft_wrap=True,
         )
     if advice := _advice(plan, forecasts, whole):
