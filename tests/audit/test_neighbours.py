@@ -31,7 +31,7 @@ from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
 from dqam.sources import csv_table, grouping, parquet_table, points, source
 from dqam.sources.validation import Validation
-from dqam.statistics import PARTITIONS, PROVEN, SCORES, SHADOW, TripCount, UniformityCosts
+from dqam.statistics import OF_PERSONS, PARTITIONS, PROVEN, SCORES, SHADOW, TripCount, UniformityCosts
 from dqam.statistics.aggregate import Part
 from dqam.statistics.person_trips import WHOLE, PersonTrips
 from dqam.statistics.question import CappedOnLattice
@@ -300,9 +300,15 @@ def test_every_sensitivity_is_reached(promise: Promise, monkeypatch: pytest.Monk
     """A sensitivity that is too small by one shows; except that of uniformity costs, which includes more rounding than
     can occur, and some caps on a lattice whose bound in the other norm is not tight or is rounded."""
     too_little_is_charged(monkeypatch)
-    hidden = {i for i, question in enumerate(QUESTIONS) if is_reached(question, promise)}
+    of_trips = {i for i, question in enumerate(QUESTIONS) if is_reached(question, promise)}
+    of_persons = {i for i in of_trips if type(QUESTIONS[i]) in OF_PERSONS}
+    assert_reached(of_trips - of_persons, Unit.trip(), promise)
+    assert_reached(of_persons, Unit.person(2), promise)
+
+
+def assert_reached(hidden: set[int], unit: Unit, promise: Promise) -> None:
     for seed in range(40):
-        files = random_neighbourhood(np.random.default_rng(seed), "points, Arrow", Unit.trip())
+        files = random_neighbourhood(np.random.default_rng(seed), "points, Arrow", unit)
         pair = FilePair(files, [], "local", promise=promise)
         first, *others = (pair.run(rows) for rows in (files.base, *map(rows_of, files.neighbours)))
         assert isinstance(first, ScriptedCurator)

@@ -15,7 +15,7 @@ from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics import OF_PERSONS, PersonTrips
+from dqam.statistics import OF_PERSONS, PersonTrips, limits
 from dqam.statistics.person_trips import KEPT_WEIGHT, WHOLE, TripsPerPerson
 from dqam.values.guarantee import MOST_OF_A_PERSON, Promise, Unit
 from tests.statistics.cases import GRID
@@ -33,7 +33,11 @@ def counted(trips: tuple[int, ...], unit: Unit) -> Aggregates:
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
 def test_no_person_changes_more_than_is_charged_and_some_person_does(question: PersonTrips) -> None:
-    """All multisets of up to three persons with up to eight trips each, and every person more."""
+    assert_persons(question)
+
+
+def assert_persons(question: PersonTrips) -> None:
+    """All multisets of up to three persons with up to eight trips each, or of four with up to four, less any person."""
     unit = Unit.person(question.max_trips)
     values = {
         trips: counted(trips, unit).value(question)
@@ -113,6 +117,19 @@ def test_nothing_can_pose_as_a_question_about_persons() -> None:
     for each in (Cheap(1, (2,)), question):
         with pytest.raises(InputError, match="not a question with a proof|was changed"):
             curator.measure(each, curator.budget)
+
+
+def test_no_number_of_persons_overflows() -> None:
+    question = PersonTrips(2, (3, 5, 6))
+    for many in (2**31, 2**40, 2**62):
+        persons = np.zeros(8, np.int64)
+        persons[[1, 3, 7]] = many
+        exact = [many * WHOLE * 5 // 8, many * WHOLE, 0, many * WHOLE]
+        assert question.value(persons).tolist() == [min(number, limits.LARGEST_SUM) for number in exact]
+
+
+def test_limits_are_those_of_the_unit() -> None:
+    assert limits.MOST_OF_A_PERSON == MOST_OF_A_PERSON == Unit.person(MOST_OF_A_PERSON).max_trips
 
 
 def test_what_cannot_be_asked() -> None:

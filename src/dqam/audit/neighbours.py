@@ -90,10 +90,9 @@ QUESTIONS: tuple[Any, ...] = (
     *(ShadowSums(_LATTICE, cap, 3, 2) for cap in (4, 9)),
     *(WalkSums(_LATTICE, cap, 3, 2) for cap in (4, 9)),
     Crossings(_REGIONS, 1),
-    PersonTrips(1, (2, 3, 5, 9)),
-    PersonTrips(3, (4,)),
     *(Sliced(each, SLICES) for each in (TripCount(), CellShares(), GroupShares(_REGIONS.labels), QueryTotals(QUERIES))),
     Crossings(_REGIONS, 2, np.array([CROSSING, CROSSING // 3, 1, 0])),
+    *(PersonTrips(1, (2, 3, 5, 9)), PersonTrips(3, (4,))),  # last, because they are asked only for persons
 )
 PURE, WITH_DELTA = Promise.of(len(QUESTIONS)), Promise.of(len(QUESTIONS), 1e-8)
 

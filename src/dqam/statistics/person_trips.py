@@ -12,8 +12,8 @@ import numpy as np
 from dqam.errors import InputError
 from dqam.geometry.arrays import Integers
 from dqam.statistics.aggregate import Aggregate, Part
+from dqam.statistics.limits import LARGEST_SUM, MOST_OF_A_PERSON
 from dqam.statistics.question import OnAnyGrid
-from dqam.values.guarantee import MOST_OF_A_PERSON
 
 WHOLE = 2**30  # a person's share in one number, in fixed point
 KEPT_WEIGHT = 4  # the kept trips of a person weigh 1 / KEPT_WEIGHT of that
@@ -54,8 +54,8 @@ class PersonTrips(OnAnyGrid):
     person with t = b_i trips reaches both. So the sensitivity is that of a person already, and the curator does not
     multiply it by the number of trips (`dqam.statistics.OF_PERSONS`). For the unit 'trip' it refuses the question.
 
-    Bits: there are at most 2^31 trips, so at most 2^31 persons, and each number is at most 2^31 * 2^30 = 2^61. Products
-    before division are at most 2^21 * 2^30.
+    Bits: products before division are at most 2^21 * 2^30. Sums are integers of any size, because the limit on trips is
+    for those that are kept, and are then cut off at 2^62. Neither changes the sensitivity.
     """
 
     max_trips: int
@@ -84,15 +84,16 @@ class PersonTrips(OnAnyGrid):
 
     def value(self, *totals: Integers) -> Integers:
         """The sum of what the persons add."""
-        persons = totals[0]
-        trips, m, bounds = np.arange(len(persons)), self.max_trips, np.array(self.bounds)
-        found = np.zeros(1 + len(bounds), np.int64)
+        trips, m, bounds = np.flatnonzero(totals[0]), self.max_trips, np.array(self.bounds)
+        persons = totals[0][trips].astype(object)  # integers of any size
+        found = [0] * (1 + len(bounds))
         found[0] = (persons * (np.minimum(trips, m) * (WHOLE // KEPT_WEIGHT) // m)).sum()
-        more = np.flatnonzero(trips > m)
-        place = np.minimum(np.searchsorted(bounds, more), len(bounds) - 1)
-        beyond = (np.minimum(more, bounds[place]) - m) * WHOLE // (bounds[place] - m)
-        np.add.at(found, 1 + place, persons[more] * beyond)
-        return found
+        place = np.minimum(np.searchsorted(bounds, trips), len(bounds) - 1)
+        beyond = (np.minimum(trips, bounds[place]) - m) * WHOLE // (bounds[place] - m)
+        for i in range(len(bounds)):
+            some = (place == i) & (trips > m)
+            found[1 + i] = (persons[some] * beyond[some]).sum()
+        return np.array([min(int(number), LARGEST_SUM) for number in found], np.int64)
 
     @property
     def trips_in_one(self) -> Integers:
