@@ -5,6 +5,7 @@ import sys
 
 NAMES = (
     "parquet_to_histogram",
+    "person_counts",
     "distinct_counts",
     "area_counts",
     "histogram_answers",

@@ -31,8 +31,9 @@ from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
 from dqam.sources import csv_table, grouping, parquet_table, points, source
 from dqam.sources.validation import Validation
-from dqam.statistics import PARTITIONS, PROVEN, SCORES, SHADOW, TripCount, UniformityCosts
+from dqam.statistics import OF_PERSONS, PARTITIONS, PROVEN, SCORES, SHADOW, TripCount, UniformityCosts
 from dqam.statistics.aggregate import Part
+from dqam.statistics.person_trips import WHOLE, PersonTrips
 from dqam.statistics.question import CappedOnLattice
 from dqam.statistics.shadow_sums import CappedShadows
 from dqam.statistics.sliced import SlicedAggregate
@@ -196,6 +197,25 @@ def persons_are_merged(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(grouping, "_columns_of", lambda part: (columns_of(part)[1], *columns_of(part)[1:]))
 
 
+def a_person_counts_without_a_cap(patch: pytest.MonkeyPatch) -> None:
+    """Beyond the last bound, a person adds all trips instead of 1."""
+    value = PersonTrips.value
+
+    def uncapped(self: PersonTrips, persons: Any) -> Any:
+        found = value(self, persons)
+        trips, last = np.arange(len(persons)), self.bounds[-1]
+        step = WHOLE // (last - self.max_trips)
+        found[-1] += (persons * np.maximum(trips - last, 0) * step).sum()
+        return found
+
+    patch.setattr(PersonTrips, "value", uncapped)
+
+
+def a_person_is_charged_as_a_trip(patch: pytest.MonkeyPatch) -> None:
+    """Statistics of trips are charged as if they were about persons: once, and not for each trip of a person."""
+    patch.setattr(Curator, "_trips_charged", lambda self, statistic: 1)
+
+
 def a_trip_is_in_two_slices(patch: pytest.MonkeyPatch) -> None:
     add_up = SlicedAggregate.add_up
 
@@ -239,6 +259,8 @@ def too_little_is_charged(patch: pytest.MonkeyPatch) -> None:
         (no_cap_on_shadows, "points, Arrow", "ShadowSums changed"),
         (all_trips_of_a_person, "points, pandas", "TripCount changed"),
         (persons_are_merged, "points, Parquet, scattered", " changed"),
+        (a_person_counts_without_a_cap, "points, pandas", "PersonTrips changed"),
+        (a_person_is_charged_as_a_trip, "points, pandas", "TripCount changed"),
         (a_trip_is_in_two_slices, "points, Parquet, scattered", "Sliced changed"),
         (a_trip_is_in_two_slices, "polylines, CSV", "Sliced changed"),
         (the_first_row_decides_the_slice, "points, CSV", "Sliced changed"),
@@ -278,9 +300,15 @@ def test_every_sensitivity_is_reached(promise: Promise, monkeypatch: pytest.Monk
     """A sensitivity that is too small by one shows; except that of uniformity costs, which includes more rounding than
     can occur, and some caps on a lattice whose bound in the other norm is not tight or is rounded."""
     too_little_is_charged(monkeypatch)
-    hidden = {i for i, question in enumerate(QUESTIONS) if is_reached(question, promise)}
+    of_trips = {i for i, question in enumerate(QUESTIONS) if is_reached(question, promise)}
+    of_persons = {i for i in of_trips if type(QUESTIONS[i]) in OF_PERSONS}
+    assert_reached(of_trips - of_persons, Unit.trip(), promise)
+    assert_reached(of_persons, Unit.person(2), promise)
+
+
+def assert_reached(hidden: set[int], unit: Unit, promise: Promise) -> None:
     for seed in range(40):
-        files = random_neighbourhood(np.random.default_rng(seed), "points, Arrow", Unit.trip())
+        files = random_neighbourhood(np.random.default_rng(seed), "points, Arrow", unit)
         pair = FilePair(files, [], "local", promise=promise)
         first, *others = (pair.run(rows) for rows in (files.base, *map(rows_of, files.neighbours)))
         assert isinstance(first, ScriptedCurator)

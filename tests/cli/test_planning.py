@@ -8,7 +8,10 @@ import pytest
 import shapely
 
 from dqam import cities
+from dqam.geometry.grid import Grid
+from dqam.publishing.forecast import forecast
 from dqam.publishing.forecast_table import measured_table
+from dqam.publishing.plan import Plan
 from dqam.release.formatting import error_in_words
 from dqam.values.guarantee import Promise
 from tests.cli.cases import CITY
@@ -57,19 +60,20 @@ def test_a_plan_in_json(trips: Path) -> None:
     assert plan["data_sets"] == [one.label for one in measured_table().data_sets]
     (made,) = plan["plans"]
     assert set(made) == {"trips", "signal", "concentrated", "delta", "rho", "evenly", "budget", "errors"}
-    assert (made["trips"], made["signal"], made["evenly"]) == (20_000, 10_000, False)
+    expected = forecast(Plan.of(Grid.over(cities.BOUNDS, 8), 1, unit="person", max_trips=2), 20_000)
+    assert (made["trips"], made["signal"], made["evenly"]) == (20_000, pytest.approx(expected.signal), False)
     assert (made["concentrated"], made["delta"], made["rho"]) == (False, None, None)
     assert all(set(row) == {"kind", "name", "epsilon"} for row in made["budget"])
     assert sum(row["epsilon"] for row in made["budget"]) == pytest.approx(1, abs=1e-3)
     assert [row["band"] for row in made["errors"]] == ["all", "2-4", "5-8", "9-16", "17-32", "33-64", "65-128"]
-    found = measured_table().error("2-4", 10_000)
+    found = expected.errors[1]
     assert made["errors"][1] == {
         "band": "2-4",
         "widths": [2, 4],
         "heights": [2, 4],
         "widths_m": pytest.approx([78.1, 156.3], abs=0.2),
         "heights_m": pytest.approx([78.1, 156.3], abs=0.2),
-        "average_answer": 20_000 * found.answer,
+        "average_answer": pytest.approx(found.answer),
         "error": found.error,
         "low": found.low,
         "high": found.high,
@@ -124,9 +128,16 @@ def test_a_plan_with_a_delta_in_json(trips: Path) -> None:
     assert sum(row["rho"] for row in strong["budget"]) == pytest.approx(RHO, rel=1e-3)
 
 
-@pytest.mark.parametrize(("size", "max_trips", "delta"), [(100_000, 1, "1e-8"), (2_000_000, 10, "1e-9")])
-def test_a_plan_says_if_a_delta_would_help(trips: Path, size: int, max_trips: int, delta: str) -> None:
-    signal = size / max_trips
+def test_a_plan_for_persons_says_what_it_takes_for_granted(trips: Path) -> None:
+    shown = lines(planned(trips, "--expect", "2000000", "--unit", "person", "--max-trips", "10"))
+    assert any(row.startswith("Trips of persons, kept and beyond 0.") for row in shown)
+    assert any("all trips of each person" in row and "made-up persons" in row for row in shown)
+    assert shown[-1].startswith("With --delta 1e-9, the expected error for ")
+
+
+@pytest.mark.parametrize(("size", "delta"), [(100_000, "1e-8")])
+def test_a_plan_says_if_a_delta_would_help(trips: Path, size: int, delta: str) -> None:
+    signal = size
     gaussian = signal * float(2 * (Promise.of(1, delta).rho or 0)) ** 0.5
     pure, with_delta = measured_table(), measured_table(concentrated=True)
     ratios = {
@@ -136,8 +147,7 @@ def test_a_plan_says_if_a_delta_would_help(trips: Path, size: int, max_trips: in
     band = max(ratios, key=ratios.__getitem__)
     now, then = shown_error(band, signal, False), shown_error(band, gaussian, True)
     error = f"the expected error for sides of {band.replace('-', ' to ')} cells"
-    person = ("--unit", "person", "--max-trips", str(max_trips)) if max_trips > 1 else ()
-    last = lines(planned(trips, "--expect", str(size), *person))[-1]
+    last = lines(planned(trips, "--expect", str(size)))[-1]
     assert last == f"With --delta {delta}, {error} would be {then} instead of {now}."
 
 

@@ -27,6 +27,7 @@ from dqam.statistics.cell_shares import MassByCell
 from dqam.statistics.crossings import CappedCrossings
 from dqam.statistics.distinct import DistinctTrips
 from dqam.statistics.endpoints import EndpointsByCell
+from dqam.statistics.person_trips import TripsPerPerson
 from dqam.statistics.quantile import Lengths
 from dqam.statistics.shadow_sums import CappedShadows, ShadowSizes
 from dqam.statistics.trip_count import TripsOnGrid
@@ -71,6 +72,9 @@ def test_all_sums_are_the_same_and_take_few_scans(shuffled: Path, engine: Make) 
             # the first scan adds up what flux asks; the shadows for all caps take one scan
             assert theirs.scans == (1, 1, 1, 2, 3, 4, 5, 5, 5, 5, 5, 5, 6)[i]
         assert 0 < int(ours.total(TripsOnGrid())[0]) <= TRIPS
+        persons = ours.total(TripsPerPerson())
+        np.testing.assert_array_equal(persons, theirs.total(TripsPerPerson()))
+        assert persons @ np.arange(len(persons)) == TRIPS
 
 
 @pytest.mark.parametrize("mechanism", ["flux", "dqam"])

@@ -588,7 +588,7 @@ def test_copy_polygons_as_csv(visit: Opener, pair: Served) -> None:
     page.click("#copy")
     rows = list(csv.DictReader(io.StringIO(page.evaluate("navigator.clipboard.readText()"))))
     assert [shapely.from_wkt(row["wkt"]).geom_type for row in rows] == ["Polygon", "LineString"]
-    assert [row["counted"] for row in rows] == ["distinct trips among all trips", "crossings of all trips"]
+    assert [row["counted"] for row in rows] == ["distinct trips, all trips", "crossings, all trips"]
     assert float(rows[0]["value"]) == pair.releases[0][1].count(shapely.from_wkt(rows[0]["wkt"]), crs="EPSG:4326").value
 
 
@@ -672,7 +672,7 @@ def test_the_csv_of_zones_says_that_a_release_is_not_private(visit: Opener, mixe
     with page.expect_download() as saved:
         page.click("#zones-csv")
     (line,) = csv.DictReader(io.StringIO(saved.value.path().read_text()))
-    assert line["counted"] == "NOT PRIVATE: distinct trips among all trips"
+    assert line["counted"] == "NOT PRIVATE: distinct trips, all trips"
 
 
 def test_here_is_the_zone_under_the_pointer(visit: Opener, pair: Served) -> None:

@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,9 +10,9 @@ import pytest
 import dqam
 from dqam.errors import InputError
 from dqam.privacy.aggregates import Aggregates
-from dqam.privacy.contribution import ContributionBound
+from dqam.privacy.contribution import ContributionBound, of_two_parts, persons_by_trips
 from dqam.statistics import Crossings, DistinctCounts, Endpoints, GroupShares, QueryTotals, ShadowSums, TripCount
-from dqam.values.guarantee import Unit
+from dqam.values.guarantee import MOST_OF_A_PERSON, Unit
 from tests.statistics.cases import ALL, EACH, GROUPS, ROWS, aggregates_of, some
 
 PERSONS = pa.array(["a", "b", "a", "a", "b", "c", "a"])
@@ -131,3 +132,45 @@ def test_a_person_counts_with_at_most_m_trips() -> None:
                 assert change <= m * statistic.sensitivity
                 most = max(most, change / statistic.sensitivity)
         assert most == m
+
+
+def test_persons_are_counted_by_all_of_their_trips() -> None:
+    bound = ContributionBound(Unit.person(2), "5a")
+    assert bound.per_person(PERSONS).tolist() == [0, 1, 1, 0, 1]  # type: ignore[union-attr]
+    assert bound.per_person(pa.array(["a", None, " a", " "])).tolist() == [0, 0, 1]  # type: ignore[union-attr]
+    assert bound.per_person(pa.array([], pa.int64())).tolist() == [0]  # type: ignore[union-attr]
+    assert ContributionBound(Unit.trip()).per_person(PERSONS) is None
+    with pytest.raises(InputError, match="no person column"):
+        bound.per_person(None)
+
+
+def test_another_person_adds_one_and_changes_nobody_else() -> None:
+    bound, own = ContributionBound(Unit.person(2), "5a"), PERSONS.to_pylist()
+    whole = bound.per_person(PERSONS)
+    for gone in "abc":
+        less = bound.per_person(pa.array([person for person in own if person != gone]))
+        assert whole is not None
+        change = whole.copy()
+        change[: len(less)] -= less  # type: ignore[arg-type]
+        assert change.tolist() == [int(i == own.count(gone)) for i in range(len(whole))]
+
+
+def test_the_same_counts_in_sql() -> None:
+    points = pa.table({"person": ["a", "b", "a", "a", "a", "c"], "trip": [1, 1, 2, 2, 7, 1]})
+    with duckdb.connect() as base:
+        base.register("points", points)
+        query = ContributionBound(Unit.person(1), "5a").per_person_sql("points", "person", "trip")
+        found = base.sql(query).fetchnumpy()
+        assert persons_by_trips(found["trips"], found["persons"]).tolist() == [0, 2, 0, 1]
+        alone = base.sql(ContributionBound(Unit.person(1), "5a").per_person_sql("points", "person", None)).fetchall()
+        assert alone == [(1, 3)]
+
+
+def test_parts_of_persons_add_up() -> None:
+    one, other = np.array([0, 3]), np.array([0, 1, 0, 2])
+    for first, second in ((one, other), (other, one)):
+        assert of_two_parts(first, second).tolist() == [0, 4, 0, 2]  # type: ignore[union-attr]
+    assert of_two_parts(None, one) is one
+    assert of_two_parts(None, None) is None
+    many = persons_by_trips(np.array([MOST_OF_A_PERSON + 5]), np.array([2]))
+    assert (len(many), many[-1]) == (MOST_OF_A_PERSON + 1, 2)

@@ -16,6 +16,7 @@ QUESTIONS = {
     *("CROSSING", "MASS", "MOST_CAP", "MOST_TRIPS", "SHADOW", "Question", "WalkSums"),
     *("CellShares", "Crossings", "DistinctCounts", "Endpoints", "GroupShares", "L1Buckets", "LengthQuantile"),
     *(
+        "PersonTrips",
         "PrivTree",
         "QueryErrors",
         "QueryTotals",

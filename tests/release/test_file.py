@@ -126,6 +126,8 @@ def test_it_holds_nothing_but_what_was_charged_or_public(tmp_path: Path) -> None
                 "parameters",
                 "epsilon",
                 "delta",
+                "factor",
+                "scaled_up_to",
                 "unit",
             ),
             *(

@@ -26,6 +26,11 @@ def test_the_promise_says_for_whom_and_how_much() -> None:
     person = replace(provenance, unit=Unit.person(3))
     assert "one person (at most 3 trips)" in person.promise
     assert person.counted == "from at most 3 trips of each person"
+    scaled = replace(person, factor=1.5, scaled_up_to=28)
+    assert scaled.counted == "scaled up to all trips from at most 3 trips of each person"
+    for wrong in ({"factor": 0.9}, {"scaled_up_to": 2}, {"factor": float("nan")}, {"unit": Unit.trip()}):
+        with pytest.raises(InputError, match="does not fit"):
+            replace(scaled, **wrong)  # type: ignore[arg-type]
 
 
 def test_the_promise_says_which_delta() -> None:

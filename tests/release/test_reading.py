@@ -355,3 +355,39 @@ def test_slices_that_were_changed_are_refused(
     (tmp_path / "changed.nc").write_bytes(sealed(body.getvalue()))
     with pytest.raises(InputError, match=r"changed\.nc is not a"):
         dqam.open(tmp_path / "changed.nc")
+
+
+def test_files_from_before_counts_were_made_whole_open(tmp_path: Path) -> None:
+    dataset = seeded(Grid(HERE, 4, 4), trips=strolls(HERE)).to_xarray()
+    facts = json.loads(dataset.attrs["dqam"])
+    for holder in (facts, facts, facts["uncertainty"]):
+        holder.pop("factor", None)
+    facts.pop("scaled_up_to")
+    dataset.attrs["dqam"] = json.dumps(facts)
+    (tmp_path / "map.nc").write_bytes(sealed(bytes(dataset.to_netcdf(engine="h5netcdf"))))
+    release = dqam.open(tmp_path / "map.nc")
+    assert (release.provenance.factor, release.provenance.scaled_up_to) == (1, 0)
+    assert release.uncertainty is not None
+    assert release.uncertainty.factor == 1
+
+
+MADE_WHOLE: dict[str, Callable[[dict[str, Any]], object]] = {
+    "scaled for trips": lambda facts: facts.update(factor=2.0, scaled_up_to=20, unit={"name": "trip", "max_trips": 1}),
+    "scaled down": lambda facts: facts.update(factor=0.5, scaled_up_to=20),
+    "scaled to fewer trips than are kept": lambda facts: facts.update(factor=2.0, scaled_up_to=2),
+    "scaled without saying to how many": lambda facts: facts.update(factor=2.0),
+    "scaled endlessly": lambda facts: facts.update(factor=float("inf"), scaled_up_to=20),
+    "scaled by words": lambda facts: facts.update(factor="much", scaled_up_to=20),
+    "scaled by less than its intervals": lambda facts: facts["uncertainty"].update(factor=0.5),
+}
+
+
+@pytest.mark.parametrize("change", MADE_WHOLE.values(), ids=MADE_WHOLE.keys())
+def test_a_factor_that_does_not_fit_is_refused(change: Callable[[dict[str, Any]], object], tmp_path: Path) -> None:
+    dataset = seeded(Grid(HERE, 4, 4), trips=strolls(HERE)).to_xarray()
+    facts = json.loads(dataset.attrs["dqam"]) | {"unit": {"name": "person", "max_trips": 3}}
+    change(facts)
+    dataset.attrs["dqam"] = json.dumps(facts)
+    (tmp_path / "map.nc").write_bytes(sealed(bytes(dataset.to_netcdf(engine="h5netcdf"))))
+    with pytest.raises(InputError, match="map.nc is not"):
+        dqam.open(tmp_path / "map.nc")

@@ -98,6 +98,11 @@ def test_promise_has_its_numbers(page: Page) -> None:
 def test_person(release: Release) -> None:
     page = Page(report(changed(release, unit=Unit.person(3), gap="120 s")))
     assert "At most 3 trips of each person were kept" in page.text
+    assert "All numbers count the trips that were kept" in page.text
+    whole = Page(report(changed(release, unit=Unit.person(3), factor=1.52, scaled_up_to=28))).text
+    assert "scaled up to all trips" in whole
+    assert "times a factor of 1.52" in whole
+    assert "people with up to 28 trips" in whole
     assert "a certain person" in page.text
     assert "120 s" in page.text
     assert "The unit of privacy is one person" in page.text

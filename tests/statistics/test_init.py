@@ -13,7 +13,8 @@ from dqam.statistics.privtree import PrivTree
 from tests.statistics import test_buckets, test_privtree
 from tests.statistics.cases import GRID
 
-EXHAUSTIVE = {"assert_adds_up", "assert_scores", "changes"}  # they try all walks of a 3 x 3 grid
+# they try all walks of a 3 x 3 grid, or all persons with few trips
+EXHAUSTIVE = {"assert_adds_up", "assert_scores", "changes", "assert_persons"}
 # partitions draw their own noise, and each has a test of its own
 PARTITION_TESTS = {
     PrivTree: test_privtree.test_no_tree_becomes_much_likelier_by_one_unit,

@@ -32,6 +32,7 @@ from dqam.statistics import (
     Endpoints,
     GroupShares,
     LengthQuantile,
+    PersonTrips,
     QueryErrors,
     QueryTotals,
     Question,
@@ -76,9 +77,8 @@ class Crowd(Aggregates):
 
 def crowd(points: list[tuple[float, float]]) -> Crowd:
     x, y = np.array(points).T.copy()
-    return Crowd(
-        InMemory(walk(Trips(x, y, np.array([0, len(points)]), slices=np.array([1], np.int16)), GRID), slices=2)
-    )
+    walks = walk(Trips(x, y, np.array([0, len(points)]), slices=np.array([1], np.int16)), GRID)
+    return Crowd(InMemory(walks, slices=2, per_person=np.array([0, 1])))
 
 
 SNAKE = crowd([(x, row + 0.5) for row in range(SIDE) for x in ((0.5, 5.5) if row % 2 == 0 else (5.5, 0.5))])
@@ -98,6 +98,7 @@ QUESTIONS: list[Question] = [
     QueryTotals(EVERY),
     *(Sliced(each, 2) for each in (TripCount(), CellShares(), QueryTotals(EVERY))),
     Sliced(GroupShares(np.zeros((SIDE, SIDE), np.int64)), 2),
+    *(PersonTrips(m, (m + 1, 2 * MOST_OF_A_PERSON)) for m in (1, MOST_OF_A_PERSON)),
     *(LengthQuantile(np.array([0, 5, MOST_CAP]), Fraction(part, 10**6)) for part in (1, 10**6 - 1)),
     *(
         ShadowQuantile(np.array([0, MOST_CAP]), Fraction(part, 10**6), LATTICE, 2**8, norm=norm)

@@ -53,6 +53,7 @@ from dqam.statistics import (
     Endpoints,
     GroupShares,
     LengthQuantile,
+    PersonTrips,
     QueryErrors,
     QueryTotals,
     Scores,
@@ -119,8 +120,8 @@ def _asks(ask: Callable[[Curator, Budget], Any], **options: Any) -> Callable[[Pr
     return lambda claim: CuratorSampler(ask, claim, **options)
 
 
-def _measures(statistic: Statistic, pure: bool = False) -> Callable[[Promise], CuratorSampler]:
-    return _asks(lambda curator, budget: curator.measure(statistic, budget, pure=pure), batched=True)
+def _measures(statistic: Statistic, pure: bool = False, **options: Any) -> Callable[[Promise], CuratorSampler]:
+    return _asks(lambda curator, budget: curator.measure(statistic, budget, pure=pure), batched=True, **options)
 
 
 def _selects(scores: Scores) -> Callable[[Promise], CuratorSampler]:
@@ -167,11 +168,7 @@ QUESTION_CASES: dict[str, AuditCase] = {
     ),
     "person-slices": AuditCase(
         "number of trips by slice, at most two per person",
-        _asks(
-            lambda curator, budget: curator.measure(Sliced(TripCount(), SLICES), budget),
-            batched=True,
-            unit=Unit.person(2),
-        ),
+        _measures(Sliced(TripCount(), SLICES), unit=Unit.person(2)),
         pairs=PERSON_PAIRS,
     ),
     "distinct": AuditCase(
@@ -182,8 +179,11 @@ QUESTION_CASES: dict[str, AuditCase] = {
     ),
     "person": AuditCase(
         "number of trips, at most two per person",
-        _asks(lambda curator, budget: curator.measure(TripCount(), budget), batched=True, unit=Unit.person(2)),
+        _measures(TripCount(), unit=Unit.person(2)),
         pairs=PERSON_PAIRS,
+    ),
+    "person-trips": AuditCase(
+        "how many trips persons have", _measures(PersonTrips(2, (3, 12)), unit=Unit.person(2)), pairs=PERSON_PAIRS
     ),
     "privtree": AuditCase(
         "PrivTree on cell shares",
@@ -239,6 +239,9 @@ FAULT_CASES: dict[str, AuditCase] = {
     ),
     "fault-two-slices": AuditCase(
         "number of trips by slice, where a trip counts in two slices", faults.in_two_slices, sound=False, runs=10_000
+    ),
+    "fault-no-person-cap": AuditCase(
+        "trips of persons without a cap", faults.uncapped_persons, sound=False, pairs=PERSON_PAIRS, runs=10_000
     ),
     "fault-singletons": AuditCase("regions of one cell without noise", faults.bare_singletons, sound=False, runs=2_000),
 }

@@ -13,7 +13,7 @@ from numpy.polynomial.legendre import leggauss
 
 from dqam.audit.estimate import repeat
 from dqam.audit.exact import exact_vector
-from dqam.audit.pairs import GRID, SLICES, Pair, walks_of
+from dqam.audit.pairs import GRID, SLICES, Pair, persons_of, walks_of
 from dqam.geometry.arrays import Floats, Integers, Numbers
 from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips
@@ -223,7 +223,7 @@ class CuratorSampler:
             whole = Aggregates.of(walks_of(pair[side], self.grid), slices=SLICES)
             source = aggregates[side] if self.unit.name == "trip" else whole
             curator = RecordingCurator(
-                source, aggregates, budget, noise, self.unit, _persons(pair[side]), self.may_exchange
+                source, aggregates, budget, noise, self.unit, persons_of(len(pair[side])), self.may_exchange
             )
             extra: dict[str, Any] = {}
             for i, part in enumerate(self._parts(budget)):
@@ -250,9 +250,5 @@ class CuratorSampler:
         walks = walks_of(trips, self.grid)
         if self.unit.name == "trip":
             return Aggregates.of(walks, slices=SLICES)
-        return Aggregates.of(walks, ContributionBound.of(self.unit, rng).mask(_persons(trips)), self.unit, SLICES)
-
-
-def _persons(trips: Trips) -> list[bool]:
-    """If the unit is a person, the first twelve trips belong to one person, and the rest to another."""
-    return (np.arange(len(trips)) >= 12).tolist()
+        bound, persons = ContributionBound.of(self.unit, rng), persons_of(len(trips))
+        return Aggregates.of(walks, bound.mask(persons), self.unit, SLICES, bound.per_person(persons))

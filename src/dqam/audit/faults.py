@@ -12,7 +12,7 @@ import numpy as np
 
 from dqam.audit.estimate import MechanismFunction
 from dqam.audit.exact import exact_vector, grow
-from dqam.audit.pairs import GRID, SLICES, Pair, walks_of
+from dqam.audit.pairs import GRID, SLICES, Pair, persons_of, walks_of
 from dqam.errors import InputError
 from dqam.experiments.printed import PRINTED, Exact, printed_partition
 from dqam.geometry.arrays import Integers, Numbers
@@ -25,7 +25,19 @@ from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Walks
 from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics import CROSSING, MASS, SHADOW, CellShares, Crossings, ShadowSums, Sliced, TripCount, WalkSums
+from dqam.statistics import (
+    CROSSING,
+    MASS,
+    SHADOW,
+    CellShares,
+    Crossings,
+    PersonTrips,
+    ShadowSums,
+    Sliced,
+    TripCount,
+    WalkSums,
+)
+from dqam.statistics.person_trips import KEPT_WEIGHT, WHOLE
 from dqam.statistics.privtree import PrivTree
 from dqam.values.conversion import root_above
 from dqam.values.guarantee import Promise
@@ -98,6 +110,15 @@ def in_two_slices(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
     """The number of trips in each slice, with noise for one slice, but each trip counts in the next slice as well."""
     counts = exact_vector(Sliced(TripCount(), SLICES), _cached(walks))
     return noise.laplace(counts + np.roll(counts, 1), 1 / epsilon)
+
+
+@_looks_at_walks
+def uncapped_persons(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
+    """How many trips persons have, where a person beyond the last bound counts with all trips instead of with 1."""
+    question, m = PersonTrips(1, (2,)), 1
+    own = np.unique(persons_of(len(walks)), return_counts=True)[1]
+    exact = np.array([np.minimum(own, m).sum() * WHOLE // (KEPT_WEIGHT * m), np.maximum(own - m, 0).sum() * WHOLE])
+    return noise.laplace(exact, question.sensitivity / epsilon)
 
 
 @_looks_at_walks

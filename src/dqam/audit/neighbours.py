@@ -41,6 +41,7 @@ from dqam.publishing.pipeline import aggregates_of, source_of
 from dqam.publishing.plan import Plan
 from dqam.statistics import (
     CROSSING,
+    OF_PERSONS,
     PARTITIONS,
     PROVEN,
     SCORES,
@@ -50,6 +51,7 @@ from dqam.statistics import (
     Endpoints,
     GroupShares,
     LengthQuantile,
+    PersonTrips,
     QueryErrors,
     QueryTotals,
     ShadowQuantile,
@@ -90,6 +92,7 @@ QUESTIONS: tuple[Any, ...] = (
     Crossings(_REGIONS, 1),
     *(Sliced(each, SLICES) for each in (TripCount(), CellShares(), GroupShares(_REGIONS.labels), QueryTotals(QUERIES))),
     Crossings(_REGIONS, 2, np.array([CROSSING, CROSSING // 3, 1, 0])),
+    *(PersonTrips(1, (2, 3, 5, 9)), PersonTrips(3, (4,))),  # last, because they are asked only for persons
 )
 PURE, WITH_DELTA = Promise.of(len(QUESTIONS)), Promise.of(len(QUESTIONS), 1e-8)
 
@@ -234,7 +237,8 @@ class FilePair:
             self.mechanism.synthesize(curator, QUERIES, curator.budget)
             return
         for question in QUESTIONS:
-            curator.ask(question)
+            if type(question) not in OF_PERSONS or self.setting.unit.name == "person":
+                curator.ask(question)
 
     def smallest(self, what: str) -> FilePair:
         """The same pair with as few rows as still show the same kind of difference as `what`."""

@@ -90,6 +90,11 @@ BUCKET_PAIRS = {"a row of 0, 12 and 20 + one": (_in_a_row(0, 0, 0, 12, 20, 20, 2
 QUADTREE_PAIRS = {"two trips in one cell + another": _crowds(0.01, 2, 3)}
 
 
+def persons_of(trips: int) -> list[bool]:
+    """Whose trips these are, if the unit is a person: the first twelve belong to one person, the rest to another."""
+    return (np.arange(trips) >= 12).tolist()
+
+
 @lru_cache(maxsize=256)
 def walks_of(trips: Trips, grid: Grid = GRID) -> Walks:
     """The walks of trips on a grid, computed once for all runs."""

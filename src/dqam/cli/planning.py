@@ -105,6 +105,12 @@ def show_plan(
         "trips were read.",
         soft_wrap=True,
     )
+    if plan.unit.name == "person":
+        answers.print(
+            "Counts are scaled up to all trips of each person, and the error includes that. How many trips each person "
+            "has is not known here, so the forecast is for two groups of made-up persons.",
+            soft_wrap=True,
+        )
     if advice := _advice(plan, forecasts, whole):
         answers.print(advice, soft_wrap=True)
     _show_slices(plan, forecasts)

@@ -28,7 +28,7 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.ids import missing_id, with_nulls
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import AnyWalks, Gap, walk
-from dqam.privacy.contribution import ContributionBound
+from dqam.privacy.contribution import ContributionBound, persons_by_trips
 from dqam.privacy.sketch import NO_TRIPS, Sketch, sketch_sql
 from dqam.runtime import stopping
 from dqam.runtime.progress import EVERY, Progress, Show, quiet
@@ -41,6 +41,7 @@ T = TypeVar("T")
 OWN = 640 << 20  # bytes that this process needs in addition to DuckDB
 LEAST = 160 << 20
 BATCH = 1 << 18  # points
+NOBODY = np.zeros(0, np.int64)
 
 
 class Disk:
@@ -80,6 +81,7 @@ class Disk:
         self._walks_file: Path | None = None  # the compact walks of all trips, after the first scan
         self._scans = 0
         self._sketch_key, self.sketch = sketch_key, None if sketch_key is None else NO_TRIPS
+        self.per_person: Integers | None = None
 
     def __enter__(self) -> Disk:
         return self
@@ -135,12 +137,16 @@ class Disk:
             base.execute("SET enable_progress_bar_print = false")  # we show our own
             columns = self._load(base)
             if columns is None:
+                self.per_person = persons_by_trips(NOBODY, NOBODY) if self.unit.name == "person" else None
                 return
             names = list(columns.names)
             if self._sketch_key is not None:
                 sketched = partial(self._sketched, base, columns, self._sketch_key)
                 self.sketch = self._run(base, sketched, "Comparing", lambda: max(0.0, base.query_progress()) / 100)
             person, trip = "key0" if "person" in self._source.roles else None, "key1" if "key1" in names else None
+            if person is not None and self.unit.name == "person":
+                counts = partial(self._count_persons, base, self._bound.per_person_sql("points", person, trip))
+                self.per_person = self._run(base, counts, "Counting", lambda: max(0.0, base.query_progress()) / 100)
             order = ", ".join(name for name in names if name not in ("x", "y", "kind"))
             query = f"SELECT * EXCLUDE (row) FROM ({self._bound.sql('points', person, trip)}) ORDER BY {order}"
             rows, done = base.sql("SELECT count(*) FROM points").fetchall()[0][0], 0
@@ -166,6 +172,11 @@ class Disk:
         time = ", min(t) AS time" if "t" in columns.names else ""
         trips = f"SELECT {person}{keys[-1]} AS trip, {sides}{time} FROM points GROUP BY {', '.join(keys)}"
         return sketch_sql(base, trips, key)
+
+    def _count_persons(self, base: duckdb.DuckDBPyConnection, query: str) -> Integers:
+        """The number of persons by their number of trips."""
+        found = base.sql(query).fetchnumpy()
+        return persons_by_trips(found["trips"].astype(np.int64), found["persons"].astype(np.int64))
 
     def _load(self, base: duckdb.DuckDBPyConnection) -> pa.Schema | None:
         """Load all points into a table of the database; return its columns, or None if there are no points."""

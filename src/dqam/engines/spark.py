@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from dqam.engines.spark_parts import divided_into_parts, fingerprint, only_kept, ordered_by_time_and_place, points_of
@@ -37,7 +38,7 @@ from dqam.geometry.arrays import Integers
 from dqam.geometry.compact_walks import CompactWalks
 from dqam.geometry.grid import Grid
 from dqam.geometry.walks import Gap, walk
-from dqam.privacy.contribution import ContributionBound
+from dqam.privacy.contribution import ContributionBound, persons_by_trips
 from dqam.privacy.sketch import NO_TRIPS, Sketch, sketch_of
 from dqam.runtime.progress import Progress, polling, quiet
 from dqam.sources import Source
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 LEAST, PART = 1 << 14, 1 << 20  # approximate number of points in a part, at least and at most
 SPREAD = 12  # parts per core, if there are enough points, so that no core is idle long before the others
+NOBODY = np.zeros(0, np.int64)
 EVERY = 0.5  # seconds between two requests for Spark's progress
 
 
@@ -74,6 +76,7 @@ class Spark:
         sketch_key: str | None = None,
     ) -> None:
         self._sketch_key, self.sketch = sketch_key, None if sketch_key is None else NO_TRIPS
+        self.per_person: Integers | None = None
         self.grid, self.unit, self._progress, self._scans = grid, bound.unit, progress, 0
         self._source, self._bound, self._gap = source, bound, gap
         self.slices = None if source.slicing is None else len(source.slicing)
@@ -125,6 +128,8 @@ class Spark:
         unknown_rows = self._rows - found.rows
         if unknown_rows and self._source.on_error == "fail":
             raise InputError(f"The data frame: {unknown_rows:,} rows have no trip id; repair them.")
+        if self._scans == 1 and self.unit.name == "person":
+            self.per_person = persons_by_trips(NOBODY, NOBODY) if found.per_person is None else found.per_person
         if found.sketch is not None:
             self.sketch = Sketch.from_bytes(found.sketch)
         if self._scans == 1:
@@ -154,7 +159,8 @@ class Spark:
                 sums = add_up([walks], aggregates, grid)
                 sketch = None if key is None else sketch_of(bound.candidates(trips).summary(), key).to_bytes()
                 rows_in = sum(len(each) for each in streams)
-                found = PartTotals([part], [fingerprint(kept)], sums, rows_in, part_of.dropped, sketch)
+                persons = bound.per_person(trips.persons)
+                found = PartTotals([part], [fingerprint(kept)], sums, rows_in, part_of.dropped, sketch, persons)
                 kept_walks = saved_arrays(CompactWalks.of(walks).arrays)
             except InputError as reason:
                 kept_walks, found = None, NO_TOTALS._replace(error=str(reason))

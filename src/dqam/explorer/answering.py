@@ -76,6 +76,7 @@ def release_info(n: int, name: str, release: Release) -> dict[str, Any]:
         "epsilon": float(provenance.epsilon),
         "delta": float(provenance.delta) or None,
         "unit": {"name": provenance.unit.name, "max_trips": provenance.unit.max_trips},
+        "counted": provenance.counted or "all trips",
         "created": provenance.created,
         "id": provenance.id,
         "grid": {

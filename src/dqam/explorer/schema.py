@@ -40,9 +40,7 @@ class ErrorMessage(BaseModel):
 class Estimate(BaseModel):
     """An estimated number of distinct trips."""
 
-    value: float = Field(
-        description="Estimated number of distinct trips; if the unit of privacy is a person, of the trips used."
-    )
+    value: float = Field(description="Estimated number of distinct trips; `counted` of the release says of which.")
     low: float | None = Field(description="Lower end of the confidence interval; null if the mechanism gives none.")
     high: float | None = Field(description="Upper end of the confidence interval; null if the mechanism gives none.")
 
@@ -65,7 +63,7 @@ class UnitInfo(BaseModel):
     """The unit of privacy: whose presence the release hides."""
 
     name: str = Field(description="`trip` or `person`.")
-    max_trips: int = Field(description="At most this many trips of each unit are counted.")
+    max_trips: int = Field(description="At most this many trips of each unit were used.")
 
 
 class ReleaseInfo(BaseModel):
@@ -81,6 +79,10 @@ class ReleaseInfo(BaseModel):
         description="Probability by which the guarantee of epsilon is weakened; null for pure differential privacy."
     )
     unit: UnitInfo
+    counted: str = Field(
+        description="Which trips the numbers count, such as `all trips` or `scaled up to all trips from at most 10 "
+        "trips of each person`."
+    )
     mechanism: str = Field(description="Name of the mechanism that made it.")
     queries: str = Field(description="The rectangles that the mechanism was tuned for.")
     gap: str = Field(description="GPS gap at which trips were split; empty if they were not split.")

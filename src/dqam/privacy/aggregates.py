@@ -15,7 +15,9 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.walks import AnyWalks
 from dqam.privacy.sketch import Sketch
 from dqam.statistics.aggregate import Aggregate, Part
+from dqam.statistics.person_trips import TripsPerPerson
 from dqam.statistics.question import Question, Vector
+from dqam.statistics.trip_count import TripsOnGrid
 from dqam.values.guarantee import Unit
 
 
@@ -38,6 +40,11 @@ class Engine(Protocol):
     def sketch(self) -> Sketch | None:
         """A sketch of all trips that could be kept, after the first scan, if requested; for the custodian only."""
 
+    @property
+    def per_person(self) -> Integers | None:
+        """int64[t + 1]: the number of persons with 0, 1, ..., t trips, kept or not, after the first scan; None if they
+        were not counted, as for the unit 'trip'."""
+
     def add_up(self, aggregates: Sequence[Aggregate]) -> list[Integers]:
         """The total of each aggregate over all trips, in one scan."""
 
@@ -48,16 +55,23 @@ class InMemory:
     kept  which trips count; needed for the unit 'person'
     unit  the unit that `kept` was chosen for; None if all trips count
     slices  the number of slices, if the walks are labelled with them
+    per_person  the number of persons by their number of trips
     """
 
     def __init__(
-        self, walks: AnyWalks, kept: Mask | None = None, unit: Unit | None = None, slices: int | None = None
+        self,
+        walks: AnyWalks,
+        kept: Mask | None = None,
+        unit: Unit | None = None,
+        slices: int | None = None,
+        per_person: Integers | None = None,
     ) -> None:
         if slices is not None and walks.slices is None:
             raise InputError(f"These walks have no slices, and {slices} were named; walk trips that have slices.")
         if unit is not None and unit.name == "person" and kept is None:
             raise InputError("For the unit 'person', kept must say which trips count.")
         self.walks, self.kept, self.unit, self.grid, self.slices = walks, kept, unit, walks.grid, slices
+        self.per_person = per_person
         self.sketch: Sketch | None = None
         self._part = Part(walks, kept)
 
@@ -83,10 +97,15 @@ class Aggregates:
 
     @classmethod
     def of(
-        cls, walks: AnyWalks, kept: Mask | None = None, unit: Unit | None = None, slices: int | None = None
+        cls,
+        walks: AnyWalks,
+        kept: Mask | None = None,
+        unit: Unit | None = None,
+        slices: int | None = None,
+        per_person: Integers | None = None,
     ) -> Aggregates:
         """Aggregates over walks in memory; if these are labelled, `slices` is the number of slices."""
-        return cls(InMemory(walks, kept, unit, slices))
+        return cls(InMemory(walks, kept, unit, slices, per_person))
 
     @property
     def grid(self) -> Grid:
@@ -118,6 +137,8 @@ class Aggregates:
 
     def total(self, aggregate: Aggregate) -> Integers:
         """The total of an aggregate: from a known one, or from a new scan."""
+        if isinstance(aggregate, TripsPerPerson):
+            return self._per_person()
         if (known := self._known(aggregate)) is not None:
             return known
         wanted: list[Aggregate] = []
@@ -132,6 +153,14 @@ class Aggregates:
             self._totals.append((each, total))
         found = self._known(aggregate)
         assert found is not None
+        return found
+
+    def _per_person(self) -> Integers:
+        """The number of persons by their number of trips, which the engine counts in its first scan."""
+        if self.engine.per_person is None and not self.scans:
+            self.total(TripsOnGrid())
+        if (found := self.engine.per_person) is None:
+            raise InputError("The trips of persons were not counted; they are for the unit 'person'.")
         return found
 
     def _known(self, aggregate: Aggregate) -> Integers | None:

@@ -4,6 +4,8 @@ A person's trips are ordered by the MD5 of the publication's salt and the trip's
 without ids are numbered within each person instead. Which trips are kept depends only on the person's own trips and on
 the salt, which is public and drawn at random for each publication: with or without another person they are the same. So
 a person changes what is counted by at most m trips. Trips without a person are left out.
+
+How many trips each person has is counted here too, before any are left out (`dqam.statistics.person_trips`).
 """
 
 from __future__ import annotations
@@ -18,10 +20,10 @@ import numpy as np
 import pyarrow as pa
 
 from dqam.errors import InputError
-from dqam.geometry.arrays import Mask
+from dqam.geometry.arrays import Integers, Mask
 from dqam.geometry.ids import ids_of, without_nulls
 from dqam.geometry.trips import Trips
-from dqam.values.guarantee import Unit
+from dqam.values.guarantee import MOST_OF_A_PERSON, Unit
 
 Ids: TypeAlias = Sequence[object] | pa.Array | None
 
@@ -60,6 +62,17 @@ class ContributionBound:
         keep[by_person[np.arange(len(person)) - firsts < self.unit.max_trips]] = True
         return keep & known
 
+    def per_person(self, persons: Ids) -> Integers | None:
+        """int64[t + 1]: the number of persons with 0, 1, ..., t trips, given the ids of the persons of all trips; None
+        for the unit 'trip'."""
+        if self.unit.name == "trip":
+            return None
+        values = _plain(persons, "person")
+        if values is None:
+            raise unknown_person()
+        own = np.bincount(values.drop_null().dictionary_encode().indices.to_numpy(zero_copy_only=False))
+        return persons_by_trips(own, np.ones(len(own), np.int64))
+
     def candidates(self, trips: Trips) -> Trips:
         """The trips that may be kept: all, or for the unit 'person' those whose person is known."""
         if self.unit.name == "trip" or trips.persons is None or not trips.persons.null_count:
@@ -82,8 +95,38 @@ class ContributionBound:
             f"{self.unit.max_trips}) AS kept ON {table}.{person} = kept.{person} AND {table}.{trip} = kept.{trip}"
         )
 
+    def per_person_sql(self, table: str, person: str, trip: str | None) -> str:
+        """DuckDB SQL that counts persons by their number of trips in all rows of `table`: columns trips, persons."""
+        keys = person if trip is None else f"{person}, {trip}"  # without trips, all points of a person are one
+        each = f"SELECT count(*) AS trips FROM (SELECT DISTINCT {keys} FROM {table}) GROUP BY {person}"
+        return f"SELECT trips, count(*) AS persons FROM ({each}) GROUP BY trips"
+
     def _order(self, trip: str) -> str:
         return f"md5(concat('{self.salt}', CAST({trip} AS STRING))), {trip}"
+
+
+def persons_by_trips(trips: Integers, persons: Integers) -> Integers:
+    """int64[t + 1]: the number of persons with 0, 1, ..., t trips, from how many persons have each number of trips.
+
+    >>> persons_by_trips(np.array([1, 3]), np.array([5, 2]))
+    array([0, 5, 0, 2])
+    """
+    if not len(trips):
+        return np.zeros(1, np.int64)
+    trips = np.minimum(trips, MOST_OF_A_PERSON)
+    found = np.zeros(int(trips.max()) + 1, np.int64)
+    np.add.at(found, trips, persons)
+    return found
+
+
+def of_two_parts(one: Integers | None, other: Integers | None) -> Integers | None:
+    """The same for two sets of persons that have none in common; None for no part."""
+    if one is None or other is None:
+        return one if other is None else other
+    short, long = sorted((one, other), key=len)
+    found = long.copy()
+    found[: len(short)] += short
+    return found
 
 
 @cache

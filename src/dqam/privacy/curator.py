@@ -42,6 +42,7 @@ from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import ContributionBound, unknown_person
 from dqam.privacy.noise import Noise, check_scale
 from dqam.statistics import (
+    OF_PERSONS,
     PARTITIONS,
     SCORES,
     STATISTICS,
@@ -105,7 +106,7 @@ class Curator:
         if engine.kept is not None:
             raise InputError("These aggregates count only some trips already; for the unit 'person' give the walks.")
         bound = ContributionBound.of(self.unit, self._noise.generator())
-        return Aggregates.of(engine.walks, bound.mask(persons), self.unit, engine.slices)
+        return Aggregates.of(engine.walks, bound.mask(persons), self.unit, engine.slices, bound.per_person(persons))
 
     @property
     def unit(self) -> Unit:
@@ -162,14 +163,15 @@ class Curator:
         """The statistic plus discrete Laplace noise of scale sensitivity / epsilon, or discrete Gaussian noise if the
         budget has a delta and the answer need not be `pure`. Spends `amount`, by default all of `budget`."""
         check_question(statistic, self.grid, STATISTICS, self.slices)
+        most = self._trips_charged(statistic)
         if self.concentrated and not pure:
-            square = operator.index(statistic.l2_squared) * self.unit.max_trips**2
+            square = operator.index(statistic.l2_squared) * most**2
             if square < 1:
                 raise InputError(f"{statistic.name} has no sensitivity; ask about at least one rectangle.")
             sensitivity = math.isqrt(square - 1) + 1
             entry = self._charge("measure", statistic, sensitivity, square, budget, amount, gaussian=True)
             return self._noise.gaussian(self._aggregates.value(statistic), entry.scale)
-        sensitivity = operator.index(statistic.sensitivity) * self.unit.max_trips
+        sensitivity = operator.index(statistic.sensitivity) * most
         entry = self._charge("measure", statistic, sensitivity, sensitivity, budget, amount)
         return self._noise.laplace(self._aggregates.value(statistic), entry.scale)
 
@@ -229,6 +231,15 @@ class Curator:
             self._paid = [replace(entry, rho=None) for entry in self._paid]
             self._closed = False
             return True
+
+    def _trips_charged(self, statistic: Statistic) -> int:
+        """By how many trips a unit can change a statistic: the factor on its sensitivity. It is 1 for questions about
+        persons, whose sensitivity is proved for a whole person."""
+        if type(statistic) not in OF_PERSONS:
+            return self.unit.max_trips
+        if self.unit.name != "person":
+            raise InputError(f"{statistic.name} can be asked only for the unit 'person'; this curator protects trips.")
+        return 1
 
     def _charge(
         self,

@@ -28,6 +28,7 @@ from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing.forecast_table import PlannedQuestion, measured_table
+from dqam.publishing.person_forecast import combined, expected_factors, kept_signal, with_persons
 from dqam.publishing.plan import Plan, default_queries
 from dqam.publishing.slice_forecast import SliceForecast, forecast_slices
 from dqam.values.guarantee import Promise
@@ -56,8 +57,8 @@ class ExpectedError:
 class Forecast:
     """What to expect for `trips` trips.
 
-    signal     trips * epsilon / max_trips, with sqrt(2 rho) in place of epsilon if the budget is concentrated; of what
-               slices leave, if there are any
+    signal     trips * epsilon / max_trips, with sqrt(2 rho) in place of epsilon if the budget is concentrated; for the
+               unit 'person', only of the trips kept; of what persons and slices leave of the budget
     budget     what would be spent: an epsilon, or a rho if it is concentrated
     concentrated  whether the delta of the plan would be used
     evenly     whether the signal is so weak that the trips would only be counted, and spread evenly over the map
@@ -96,7 +97,9 @@ def is_measured(plan: Plan) -> bool:
 
 def _looked_up(plan: Plan, trips: int, whole: bool) -> Forecast:
     budget, slices = Budget.of(plan.promise), forecast_slices(plan, trips)
+    factors = expected_factors(plan, trips)
     epsilon, precision, signal = float(plan.epsilon), budget.precision(), trips / plan.unit.max_trips
+    signal *= kept_signal(factors)
     if slices is None and budget.concentrated and whole and not delta_helps(signal * epsilon, epsilon, precision):
         budget = Budget(plan.epsilon)
     of_map = budget.amount if slices is None else budget.amount * (1 - slices.share)
@@ -104,11 +107,16 @@ def _looked_up(plan: Plan, trips: int, whole: bool) -> Forecast:
     errors = []
     for band in size_bands(plan.grid):
         found = table.error(band.name, signal)
-        errors.append(ExpectedError(band, found.answer * trips, found.error, found.low, found.high))
+
+        def error_at(times: float, name: str = band.name) -> tuple[float, float | None, float | None]:
+            there = table.error(name, signal * times / kept_signal(factors))
+            return there.error, there.low, there.high
+
+        errors.append(ExpectedError(band, found.answer * trips, *combined(factors, error_at)))
     questions = table.budget(signal)
     if budget.concentrated and slices is None:
         questions = _with_pure_look(questions, epsilon / precision)
-    questions = _with_slices(questions, slices)
+    questions = with_persons(factors, _with_slices(questions, slices))
     labels = tuple(one.label for one in table.data_sets)
     evenly = signal < Flux().least
     return Forecast(trips, signal, budget.amount, budget.concentrated, evenly, questions, tuple(errors), labels, slices)
@@ -145,7 +153,9 @@ def _simulated(plan: Plan, trips: int, seed: int, whole: bool) -> Forecast:
     stand_ins = min(trips, STAND_INS)
     grid = Grid(BOUNDS, *plan.grid.shape)
     walks = walk(Trips.concat(list(city_trips(stand_ins, seed))), grid)
-    budget = _scaled(plan.promise, Fraction(trips, plan.unit.max_trips * stand_ins))
+    factors = expected_factors(plan, trips, seed)
+    less = Fraction(kept_signal(factors)).limit_denominator(10**6)
+    budget = _scaled(plan.promise, less * Fraction(trips, plan.unit.max_trips * stand_ins))
     curator = Curator(walks, budget, SeededNoise(seed), may_exchange=lambda: whole)
     slices, of_map = forecast_slices(plan, trips), budget
     if slices is not None:
@@ -158,7 +168,9 @@ def _simulated(plan: Plan, trips: int, seed: int, whole: bool) -> Forecast:
         truth = count_distinct(walks, asked, grid)
         off = np.abs(np.clip(histogram.answers(asked), 0, max(histogram.total, 0)) - truth)
         answer = float(truth.mean())
-        errors.append(ExpectedError(band, answer * trips / stand_ins, float(off.mean()) / max(answer, 1e-9)))
+        error = float(off.mean()) / max(answer, 1e-9)
+        whole_error = float(np.mean([np.hypot(error, one.error) for one in factors])) if factors else error
+        errors.append(ExpectedError(band, answer * trips / stand_ins, whole_error))
     evenly = plan.name == "uniform" or (uncertainty is not None and uncertainty.lattice is None)
     asked_for = (PlannedQuestion(paid.kind, paid.name, float(paid.cost / curator.spent)) for paid in curator.paid)
     questions = _with_slices(tuple(asked_for), slices)
@@ -166,7 +178,8 @@ def _simulated(plan: Plan, trips: int, seed: int, whole: bool) -> Forecast:
     assert spent is not None
     signal = stand_ins * of_map.precision(of_map.amount)
     labels = ("Made-up city, skewed",)
-    return Forecast(trips, signal, spent, curator.concentrated, evenly, questions, tuple(errors), labels, slices)
+    asked_of = with_persons(factors, questions)
+    return Forecast(trips, signal, spent, curator.concentrated, evenly, asked_of, tuple(errors), labels, slices)
 
 
 def _scaled(promise: Promise, times: Fraction) -> Budget:

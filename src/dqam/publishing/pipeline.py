@@ -263,7 +263,8 @@ def aggregates_of(
     with watching(progress, f"Reading {source.name}", lambda: source.progress):
         whole = source.gathered()
     slices = None if source.slicing is None else len(source.slicing)
-    local = InMemory(walk(whole, plan.grid, plan.gap), bound.mask(whole.persons, whole.ids), plan.unit, slices)
+    kept, per_person = bound.mask(whole.persons, whole.ids), bound.per_person(whole.persons)
+    local = InMemory(walk(whole, plan.grid, plan.gap), kept, plan.unit, slices, per_person)
     if sketch_key is not None:
         local.sketch = sketch_of(bound.candidates(whole).summary(), sketch_key)
     yield Aggregates(local)

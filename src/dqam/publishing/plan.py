@@ -24,6 +24,7 @@ from dqam.geometry.slicing import Slicing
 from dqam.geometry.walks import Gap
 from dqam.mechanisms import MECHANISMS, Flux, Mechanism, Synthesis, make
 from dqam.mechanisms.flux_uncertainty import FluxEstimate
+from dqam.mechanisms.persons import made_whole, measure_persons
 from dqam.mechanisms.slices import SHARE, find_patterns, known_aggregates, measure_slices
 from dqam.privacy.contribution import unknown_person
 from dqam.privacy.curator import Curator
@@ -192,6 +193,7 @@ class Plan:
         if curator.slices != (None if self.slicing is None else len(self.slicing)):
             raise InputError("The curator's trips have different slices from the plan.")
         budget = curator.budget
+        persons = measure_persons(curator, budget) if self.unit.name == "person" else None
         if self.slicing is not None:
             budget, of_slices = curator.budget.split(map=1 - SHARE, slices=SHARE)
         if self.prior is not None and isinstance(self.mechanism, Flux):
@@ -201,11 +203,16 @@ class Plan:
         histogram, uncertainty = made.histogram, made.uncertainty()  # which may ask more, so before the curator closes
         if histogram.grid != self.grid:
             raise InputError("The histogram of the mechanism has a different grid from the plan.")
+        if persons is not None:
+            histogram = made_whole(histogram, persons.factor, self.monotone)
+            uncertainty = uncertainty and uncertainty.made_whole(histogram, persons.factor, persons.deviation)
         share_noise = None
         if self.slicing is not None:
             assert isinstance(made, FluxEstimate)
             measured = measure_slices(curator, self.queries, of_slices, made.size.trips)
             patterns, share_noise = find_patterns(measured, self.slicing.names, histogram, self.queries)
+            times = 1.0 if persons is None else persons.factor
+            share_noise = replace(share_noise, sizes=times * share_noise.sizes)
             histogram = SlicedHistogram.of_patterns(histogram, patterns)
             uncertainty = uncertainty and replace(uncertainty, histogram=histogram)
         curator.close()
@@ -237,6 +244,8 @@ class Plan:
             slices="" if self.slicing is None else str(self.slicing),
             timezone=(self.slicing and self.slicing.timezone) or "",
             prior="" if self.prior is None else self.prior.source,
+            factor=1.0 if persons is None else persons.factor,
+            scaled_up_to=0 if persons is None else persons.most,
         )
         return Release(histogram, provenance, uncertainty, share_noise)
 

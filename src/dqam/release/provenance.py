@@ -41,6 +41,10 @@ class Provenance:
     slices           the rule that put each trip into a slice; empty if there are no slices
     timezone         in which its clocks were read; empty if times were taken as they were written
     prior            the public pattern that weak signals were drawn towards, with a checksum; empty if there was none
+    factor           by which the counts of the kept trips were multiplied to count all trips of each person; 1 if they
+                     were not
+    scaled_up_to     the largest number of trips of a person that the measurement behind the factor could tell from
+                     noise; 0 if counts were not multiplied
     """
 
     id: str
@@ -64,11 +68,16 @@ class Provenance:
     slices: str = ""
     timezone: str = ""
     prior: str = ""
+    factor: float = 1.0
+    scaled_up_to: int = 0
 
     def __post_init__(self) -> None:
         check_mechanism(self.mechanism)
         for entry in self.paid:
             _check_currency(entry, bool(self.delta))
+        scaled = self.scaled_up_to >= self.unit.max_trips and 1 <= self.factor < math.inf and self.unit.name == "person"
+        if not scaled and (self.factor, self.scaled_up_to) != (1, 0):
+            raise InputError(f"A factor of {self.factor} up to {self.scaled_up_to} trips does not fit {self.unit}.")
         if self.delta:
             most = Promise.of(self.epsilon, self.delta).rho
             if most is None or self.spent > most:
@@ -119,7 +128,10 @@ class Provenance:
     @property
     def counted(self) -> str:
         """Which trips are counted, if not all; for readers of the numbers."""
-        return "" if self.unit.name == "trip" else f"from at most {self.unit.max_trips} trips of each person"
+        if self.unit.name == "trip":
+            return ""
+        kept = f"from at most {self.unit.max_trips} trips of each person"
+        return kept if not self.scaled_up_to else f"scaled up to all trips {kept}"
 
 
 def _check_currency(entry: PaidQuestion, concentrated: bool) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 import os
 import re
 from fractions import Fraction
@@ -35,6 +36,15 @@ from dqam.values.uncertainty import Uncertainty
 KEYS = frozenset({"schema", "grid", "uncertainty", "scales", "slice_names", *Provenance.__dataclass_fields__})
 NAMES = ("id", "title", "created", "mechanism", "mechanism_about", "queries", "gap", "salt")
 TEXTS = (*NAMES, "slices", "timezone", "prior")
+ADDED: dict[str, Any] = {  # since the first version, with what they are in files from before
+    "delta": "0",
+    "slices": "",
+    "timezone": "",
+    "slice_names": [],
+    "prior": "",
+    "factor": 1.0,
+    "scaled_up_to": 0,
+}
 FLAGS = ("private", "row_is_trip", "monotone")
 FRACTION = re.compile(r"\d{1,101}(/\d{1,101})?", re.ASCII)
 DELTA = re.compile(r"(10\^-\d{1,4})?", re.ASCII)
@@ -93,8 +103,8 @@ def _facts(file: h5py.File) -> dict[str, Any]:
         raise InputError(
             f"it has version {schema} of the format, and this dqam knows versions up to {SCHEMA}; install a newer dqam."
         )
-    for key, none in (("delta", "0"), ("slices", ""), ("timezone", ""), ("slice_names", []), ("prior", "")):
-        facts.setdefault(key, none)  # files from before there were these
+    for key, none in ADDED.items():
+        facts.setdefault(key, none)
     if facts.keys() != KEYS:
         odd = ", ".join(repr(key)[:40] for key in sorted(facts.keys() ^ KEYS)[:5])
         raise InputError(f"these entries are missing or unexpected: {odd}.")
@@ -141,6 +151,8 @@ def _restored(facts: dict[str, Any], file: h5py.File) -> Release:
         unit=Unit(**facts["unit"]),
         paid=tuple(map(_entry, facts["paid"])),
         neighbours=Neighbours[facts["neighbours"]],
+        factor=float(facts["factor"]),
+        scaled_up_to=operator.index(facts["scaled_up_to"]),
     )
     shares = None
     if provenance.slices:
@@ -231,12 +243,15 @@ def _uncertainty(numbers: dict[str, float] | None, histogram: SpatialHistogram, 
     if numbers is None:
         return None
     model, noise, finest = (float(numbers[name]) for name in ("model", "noise", "finest"))
+    factor = float(numbers.get("factor", 1))  # there was none before counts were made whole
     if not (0 <= model < LARGEST and 0 <= noise < LARGEST and (finest == 0 or 1 <= finest <= MAX_SIDE)):
         raise InputError(f"its errors, {model}, {noise} and {finest}, are out of range.")
+    if not 1 <= factor < LARGEST:
+        raise InputError(f"its counts were multiplied by {factor}, which is not at least 1.")
     if "displacements" not in file:
-        return Uncertainty(histogram, model, noise, finest=finest)
+        return Uncertainty(histogram, model, noise, finest=finest, factor=factor)
     lattice, times = _lattice(file, "lattice_east", "lattice_north", histogram.grid), file["displacements"].shape[0]
     if not 0 < times <= MOST_RESAMPLES:
         raise InputError(f"a lattice of {lattice.shape} cells, resampled {times} times, does not fit.")
     moved = _numbers(file, "displacements", (times, lattice.numbers))
-    return Uncertainty(histogram, model, noise, lattice, moved, finest)
+    return Uncertainty(histogram, model, noise, lattice, moved, finest, factor)

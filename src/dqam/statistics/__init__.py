@@ -6,7 +6,8 @@ that its sensitivity is never exceeded and is reached, and a case each to `dqam.
 `dqam.audit.neighbours`.
 
 An aggregate sees the cells that trips pass and their slices, not their times or ids
-(`dqam.statistics.aggregate.Part`). A statistic reaches a release only through a mechanism that asks for it.
+(`dqam.statistics.aggregate.Part`); `TripsPerPerson` sees how many trips persons have. A statistic reaches a
+release only through a mechanism that asks for it.
 """
 
 from dataclasses import fields
@@ -19,6 +20,7 @@ from dqam.statistics.crossings import CROSSING, Crossings
 from dqam.statistics.distinct import DistinctCounts, QueryErrors, QueryTotals
 from dqam.statistics.endpoints import Endpoints
 from dqam.statistics.limits import MOST_CAP, MOST_TRIPS
+from dqam.statistics.person_trips import PersonTrips
 from dqam.statistics.privtree import PrivTree
 from dqam.statistics.quantile import LengthQuantile
 from dqam.statistics.question import PrivatePartition, Question, Scores, Statistic
@@ -32,11 +34,12 @@ from dqam.statistics.walk_sums import WalkSums
 STATISTICS = frozenset(
     {
         *(TripCount, Endpoints, Crossings, ShadowSums, WalkSums, CellShares, GroupShares, UniformityCosts),
-        *(DistinctCounts, QueryTotals, Sliced),
+        *(DistinctCounts, QueryTotals, Sliced, PersonTrips),
     }
 )
 SCORES = frozenset({QueryErrors, LengthQuantile, ShadowQuantile})
 PARTITIONS = frozenset({PrivTree, L1Buckets})
+OF_PERSONS = frozenset({PersonTrips})  # their sensitivities are for a person, not for a trip
 PROVEN = STATISTICS | SCORES | PARTITIONS
 
 
@@ -60,6 +63,7 @@ __all__ = [
     "MASS",
     "MOST_CAP",
     "MOST_TRIPS",
+    "OF_PERSONS",
     "PARTITIONS",
     "PROVEN",
     "SCORES",
@@ -72,6 +76,7 @@ __all__ = [
     "GroupShares",
     "L1Buckets",
     "LengthQuantile",
+    "PersonTrips",
     "PrivTree",
     "PrivatePartition",
     "QueryErrors",

@@ -11,3 +11,4 @@ MOST_TRIPS = 2**31  # on the grid
 LARGEST_SUM = 2**62
 MOST_CAP = 2**15  # limit on the caps on one trip's crossings and shadow; both are counted in units of 2^-16
 MOST_RECTANGLES = LARGEST_SUM // MOST_TRIPS  # in one question
+MOST_OF_A_PERSON = 2**20  # trips that are counted, as many as `Unit.max_trips` may be

@@ -5,7 +5,8 @@ change it in the L1 norm, for Laplace noise, and in the L2 norm, for Gaussian no
 largest; their sensitivity is the most that one trip can change any one of them. Every question states its sensitivity
 and proves it. Bounds on what a trip contributes are applied inside the question, so that none can be forgotten. For a
 unit of m trips, the curator multiplies the sensitivity by m: adding m trips one after the other changes a statistic by
-at most m times as much as one trip can, in either norm.
+at most m times as much as one trip can, in either norm. Questions about persons (`dqam.statistics.OF_PERSONS`) state
+the most that one person can change them, and are not multiplied.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class SliceUncertainty(Uncertainty):
         """The uncertainty of the slices that `histogram` counts; `whole` is that of all slices, or of more of them."""
         if isinstance(whole, SliceUncertainty) and whole.whole is not None:
             whole = whole.whole
-        known = whole.model, whole.noise, whole.lattice, whole.displacements, whole.finest
+        known = whole.model, whole.noise, whole.lattice, whole.displacements, whole.finest, whole.factor
         return cls(histogram, *known, whole, shares)
 
     def deviations(self, rectangles: Integers) -> Floats:

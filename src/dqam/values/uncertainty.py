@@ -28,6 +28,7 @@ WITHIN = 0.8  # how far the answer to a rectangle within one cell of the finest 
 QUANTILES = 64  # number of quantiles of the normal distribution over which errors are averaged
 UNKNOWN = 0.4  # standard deviation of an answer to an area, relative to its `unknown` part
 RECROSSED = 0.25  # of the crossings of a line, because a trip that crosses and returns is often counted once
+DIFFERENT = 0.25  # standard deviation of how much trips that were left out differ from those counted, relative
 LOW, HIGH = 0.08, 0.03  # within these fractions of 0 and of all trips, the model's error is reduced
 
 
@@ -42,6 +43,7 @@ class Uncertainty:
     displacements  float64[times, numbers of the lattice]: how far fresh noise of the same scale moved the numbers on
                    the lattice from which the histogram was refined
     finest         side of the cells of a finer lattice that shows detail, in cells of the grid; 0 if there is none
+    factor         by which the counts of some trips were multiplied to count all; 1 if all were counted
     """
 
     histogram: SpatialHistogram
@@ -50,11 +52,28 @@ class Uncertainty:
     lattice: Lattice | None = None
     displacements: Floats | None = None
     finest: float = 0.0
+    factor: float = 1.0
 
     @property
     def numbers(self) -> dict[str, float]:
         """The plain numbers, by name."""
-        return {"model": self.model, "noise": self.noise, "finest": self.finest}
+        return {"model": self.model, "noise": self.noise, "finest": self.finest, "factor": self.factor}
+
+    def made_whole(self, histogram: SpatialHistogram, factor: float, deviation: float) -> Uncertainty:
+        """The uncertainty of `histogram`, which is this one multiplied by a factor of this standard deviation.
+
+        All answers share the error of the factor, as they do that of the number of trips.
+        """
+        noise = float(np.hypot(factor * self.noise, deviation * float(self.histogram.total)))
+        moved = None if self.displacements is None else factor * self.displacements
+        return replace(
+            self,
+            histogram=histogram,
+            model=factor * self.model,
+            noise=noise,
+            displacements=moved,
+            factor=factor * self.factor,
+        )
 
     @cached_property
     def _corners(self) -> Floats | None:
@@ -147,7 +166,9 @@ class Uncertainty:
         within = np.zeros(len(share))
         if self.finest:  # cells of the finest lattice count as even inside, which matters less for larger areas
             within = WITHIN * share * (1 - share) * total / (1 + area / self.finest**2)
-        deviations: Floats = np.sqrt(noise + model**2 + within**2)
+        chosen = (self.factor - 1) * share * (1 - share) * total  # variance, because trips were chosen at random
+        unseen = chosen + (DIFFERENT * (1 - 1 / self.factor) * share * total) ** 2
+        deviations: Floats = np.sqrt(noise + model**2 + within**2 + unseen)
         return deviations
 
     def intervals(self, rectangles: Integers, confidence: float = 0.9) -> tuple[Floats, Floats]:

@@ -892,8 +892,7 @@ async function changeTyped() {
 
 /** What the numbers count, for readers of a CSV file. */
 function counted(release, crossings) {
-  const kept = release.unit.name === "trip" ? "all trips" : `at most ${release.unit.max_trips} trips per person`;
-  return `${release.private ? "" : "NOT PRIVATE: "}${crossings ? "crossings of" : "distinct trips among"} ${kept}`;
+  return `${release.private ? "" : "NOT PRIVATE: "}${crossings ? "crossings" : "distinct trips"}, ${release.counted}`;
 }
 
 function csv() {
@@ -966,7 +965,7 @@ function showRelease() {
 
 function showFacts() {
   const release = state.releases[state.show];
-  const words = release.unit.name === "trip" ? "trips in total" : `trips in total, from at most ${release.unit.max_trips} trips per person`;
+  const words = release.unit.name === "trip" ? "trips in total" : `trips in total, ${release.counted}`;
   const range = ({ low, high }) => (low === null ? "" : ` (${whole(low)} to ${whole(high)})`);
   const some = state.slice === null ? null : tripsOf(state.show);
   $("all-trips").textContent = some
@@ -1028,7 +1027,7 @@ function explain(release) {
   const times = Math.exp(epsilon);
   const factor = times < 1e6 ? times.toPrecision(3).replace(/\.?0+$/, "") : times.toExponential(1);
   const whose = unit.name === "trip" ? "any one trip" : "any one person";
-  const kept = unit.name === "trip" ? "" : ` At most ${unit.max_trips} trips of each person were counted.`;
+  const kept = unit.name === "trip" ? "" : ` Numbers are ${release.counted}.`;
   const facts = [
     ["Guarantee", release.promise],
     ["File", release.name],

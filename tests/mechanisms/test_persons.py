@@ -1,0 +1,131 @@
+"""Counts made whole: the factor is near the truth, its uncertainty covers it, and maps stay what they were."""
+
+import numpy as np
+import pytest
+
+from dqam.geometry.grid import Grid
+from dqam.geometry.trips import Trips
+from dqam.geometry.walks import walk
+from dqam.mechanisms import MECHANISMS
+from dqam.mechanisms.persons import BOUNDS, LOOKS, bounds_for, estimate_factor, made_whole, measure_persons
+from dqam.privacy.aggregates import Aggregates
+from dqam.privacy.budget import Budget
+from dqam.privacy.curator import Curator
+from dqam.privacy.noise import SeededNoise
+from dqam.publishing.plan import Plan
+from dqam.statistics import PersonTrips
+from dqam.values.guarantee import MOST_OF_A_PERSON, Promise, Unit
+from dqam.values.uncertainty import Uncertainty
+
+GRID = Grid((0.0, 0.0, 8.0, 8.0), 8, 8)
+CITY = np.maximum(1, np.rint(np.exp(np.random.default_rng(0).normal(2, 0.8, 10_000)))).astype(np.int64)
+PEOPLE = {"city": CITY, "one trip each": np.ones(5_000, np.int64), "ten trips each": np.full(5_000, 10)}
+
+
+def curator_of(own: np.ndarray, unit: Unit, seed: int, budget: Budget | None = None) -> Curator:
+    """A curator of persons with these numbers of trips, none of them on the map."""
+    nothing = walk(Trips.from_lists([]), GRID)
+    aggregates = Aggregates.of(nothing, np.zeros(0, np.bool_), unit, per_person=np.bincount(own))
+    return Curator(aggregates, budget or Budget(1), SeededNoise(seed), unit)
+
+
+@pytest.mark.parametrize("people", PEOPLE)
+@pytest.mark.parametrize("m", [1, 5, 10, 20])
+def test_the_factor_is_near_the_truth_and_its_uncertainty_covers_it(people: str, m: int) -> None:
+    own = PEOPLE[people]
+    truth, errors, inside = own.sum() / np.minimum(own, m).sum(), [], []
+    for seed in range(30):
+        curator = curator_of(own, Unit.person(m), seed)
+        found = measure_persons(curator, curator.budget)
+        errors.append(found.factor / truth - 1)
+        inside.append(abs(found.factor - truth) <= 1.645 * found.deviation)
+        assert 1 <= found.factor <= bounds_for(m)[-1] / m
+        assert m <= found.most <= bounds_for(m)[-1]
+        assert curator.spent <= sum(share for share, _ in LOOKS)
+    assert np.median(np.abs(errors)) < 0.05
+    assert np.mean(inside) >= 0.85
+
+
+def test_without_noise_the_factor_is_exact() -> None:
+    for m in (1, 3, 10):
+        question = PersonTrips(m, bounds_for(m))
+        values = question.value(np.bincount(CITY)) / question.resolution
+        found = estimate_factor(question, values, 1e-9)
+        assert found.factor == pytest.approx(CITY.sum() / np.minimum(CITY, m).sum(), rel=1e-4)
+        assert found.most >= CITY.max() / 2**0.5
+        assert found.deviation < 1e-3
+
+
+def test_it_is_measured_again_only_if_that_helps() -> None:
+    many = curator_of(np.repeat(CITY, 50), Unit.person(10), 0)
+    few = curator_of(CITY[:300], Unit.person(10), 0)
+    for curator, times in ((many, 1), (few, len(LOOKS))):
+        measure_persons(curator, curator.budget)
+        assert len(curator.paid) == times
+    assert many.spent == LOOKS[0][0]
+
+
+def test_a_budget_with_a_delta_can_still_be_exchanged() -> None:
+    curator = curator_of(CITY, Unit.person(10), 0, Budget.of(Promise.of(1, 1e-8)))
+    measure_persons(curator, curator.budget)
+    assert all(entry.epsilon is not None for entry in curator.paid)
+    assert curator.exchange()
+
+
+def test_nobody_has_a_factor_of_at_least_one() -> None:
+    for seed in range(20):
+        curator = curator_of(np.zeros(0, np.int64), Unit.person(5), seed)
+        found = measure_persons(curator, curator.budget)
+        assert 1 <= found.factor <= bounds_for(5)[-1] / 5
+        assert np.isfinite(found.deviation)
+
+
+def test_bounds_grow_to_the_most_trips_of_a_person() -> None:
+    for m in (1, 2, 3, 10, 1_000, MOST_OF_A_PERSON // 2, MOST_OF_A_PERSON - 1, MOST_OF_A_PERSON):
+        bounds = bounds_for(m)
+        PersonTrips(m, bounds)
+        assert len(bounds) == BOUNDS or bounds[-1] >= MOST_OF_A_PERSON
+
+
+def some_walks() -> tuple[Aggregates, Unit]:
+    rng, unit = np.random.default_rng(1), Unit.person(2)
+    ways = [[tuple(rng.uniform(0, 8, 2)) for _ in range(3)] for _ in range(4_000)]
+    persons = np.sort(rng.integers(0, 500, 4_000))
+    kept = np.r_[True, True, persons[2:] != persons[:-2]]
+    counts = np.bincount(np.bincount(persons))
+    return Aggregates.of(walk(Trips.from_lists(ways), GRID), kept, unit, per_person=counts), unit
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_is_made_whole(name: str) -> None:
+    aggregates, unit = some_walks()
+    if not hasattr(MECHANISMS[name], "make") or name.endswith("-printed"):
+        pytest.skip("cannot be published")
+    plan = Plan.of(GRID, 100, name, unit="person", max_trips=unit.max_trips)
+    release = plan.release(Curator(aggregates, Budget(100), SeededNoise(0), unit), "some", "5a")
+    assert release.provenance.factor == pytest.approx(4, rel=0.1)
+    assert release.trips.value == pytest.approx(4_000, rel=0.1)
+    assert release.provenance.spent == 100
+    assert release.provenance.counted == "scaled up to all trips from at most 2 trips of each person"
+    if plan.monotone:
+        assert release.histogram.is_monotone()
+    if release.uncertainty is not None:
+        assert release.uncertainty.factor == release.provenance.factor
+        assert release.trips.low <= 4_000 <= release.trips.high
+
+
+def test_all_answers_are_multiplied_and_intervals_with_them() -> None:
+    aggregates, unit = some_walks()
+    plan = Plan.of(GRID, 100, unit="person", max_trips=2)
+    curator = Curator(aggregates, Budget(100), SeededNoise(0), unit)
+    made = plan.mechanism.synthesize(curator, plan.queries, curator.budget)
+    histogram, uncertainty = made.histogram, made.uncertainty()
+    assert isinstance(uncertainty, Uncertainty)
+    whole = made_whole(histogram, 3.7, True)
+    asked = plan.queries[:500]
+    np.testing.assert_allclose(whole.answers(asked), 3.7 * histogram.answers(asked), rtol=1e-9, atol=1e-6)
+    assert whole.is_monotone()
+    wider = uncertainty.made_whole(whole, 3.7, 0.37)
+    assert (wider.deviations(asked) >= 3.7 * uncertainty.deviations(asked)).all()
+    known = uncertainty.made_whole(histogram, 1.0, 0.0)
+    np.testing.assert_array_equal(known.deviations(asked), uncertainty.deviations(asked))
