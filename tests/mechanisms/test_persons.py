@@ -72,6 +72,21 @@ def test_a_budget_with_a_delta_can_still_be_exchanged() -> None:
     assert curator.exchange()
 
 
+@pytest.mark.parametrize("exchange", [False, True])
+def test_a_release_with_a_delta_is_made_whole(exchange: bool) -> None:
+    aggregates, unit = some_walks()
+    plan = Plan.of(GRID, 20, unit="person", max_trips=unit.max_trips, delta=1e-6)
+    curator = Curator(aggregates, Budget.of(plan.promise), SeededNoise(0), unit, may_exchange=lambda: exchange)
+    release = plan.release(curator, "some", "5a")
+    assert release.trips.value == pytest.approx(4_000, rel=0.15)
+    assert release.provenance.delta in (0, plan.delta)
+    if release.provenance.delta:
+        assert plan.promise.rho is not None
+        assert release.provenance.spent <= plan.promise.rho
+    else:
+        assert release.provenance.spent <= 20
+
+
 def test_nobody_has_a_factor_of_at_least_one() -> None:
     for seed in range(20):
         curator = curator_of(np.zeros(0, np.int64), Unit.person(5), seed)

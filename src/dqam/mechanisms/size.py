@@ -118,7 +118,8 @@ def measure_size(
         raise EmptyMapError(curator)
     signal = size.signal * float(epsilon or 0) / precision
     if epsilon and delta_helps is not None and not delta_helps(signal) and curator.exchange():
-        whole, precision, spent = budget.amount, budget.precision(budget.amount), curator.spent
+        spent = curator.paid[-1].cost  # others may have asked before
+        whole, precision = budget.left + spent, budget.precision(budget.left + spent)
         size = _sized(curator, covers, looks, precision)
     slack = margin * size.noise * precision / curator.unit.max_trips
     wanted = whole * share(size.signal)
