@@ -19,7 +19,7 @@ from dqam.mechanisms.slices import (
     SliceMeasurement,
     factorised,
     find_patterns,
-    known_aggregates,
+    known_questions,
     measure_slices,
 )
 from dqam.privacy.aggregates import Aggregates
@@ -54,7 +54,8 @@ def test_all_of_the_budget_is_spent_on_two_questions() -> None:
 
 
 def test_the_first_scan_finds_all_that_is_needed() -> None:
-    scans = Aggregates(Aggregates.of(city(), slices=24).engine, known_aggregates(QUERIES, 24))
+    known = [aggregate for question in known_questions(QUERIES, 24) for aggregate in question.aggregates]
+    scans = Aggregates(Aggregates.of(city(), slices=24).engine, known)
     curator = Curator(scans, Budget(1), SeededNoise(0))
     measure_slices(curator, QUERIES, curator.budget, 20_000)
     assert scans.scans == 1

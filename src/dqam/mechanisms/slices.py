@@ -26,10 +26,7 @@ from dqam.geometry.sliced_histogram import Patterns, interpolation
 from dqam.mechanisms.size import cover
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics import MASS, GroupShares, QueryTotals, Sliced
-from dqam.statistics.aggregate import Aggregate
-from dqam.statistics.cell_shares import MassByCell
-from dqam.statistics.sliced import SlicedAggregate
+from dqam.statistics import MASS, CellShares, GroupShares, QueryTotals, Question, Sliced
 from dqam.values.slice_uncertainty import ShareNoise
 
 SHARE = Fraction(1, 5)  # of the budget of a publication, for its slices
@@ -71,9 +68,9 @@ class SliceMeasurement:
         return min(max(1, int((singular > edge).sum())), MOST_PATTERNS, len(self.shares))
 
 
-def known_aggregates(queries: Integers, count: int) -> list[Aggregate]:
-    """The sums over trips that `measure_slices` needs whatever the answers are."""
-    return [*Sliced(QueryTotals(queries), count).aggregates, SlicedAggregate(MassByCell(), count)]
+def known_questions(queries: Integers, count: int) -> tuple[Question, ...]:
+    """Questions from whose sums over trips `measure_slices` can be answered, whatever the answers are."""
+    return Sliced(QueryTotals(queries), count), Sliced(CellShares(), count)
 
 
 def measure_slices(curator: Curator, queries: Integers, budget: Budget, trips: float) -> SliceMeasurement:

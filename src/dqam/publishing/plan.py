@@ -25,7 +25,7 @@ from dqam.geometry.walks import Gap
 from dqam.mechanisms import MECHANISMS, Flux, Mechanism, Synthesis, make
 from dqam.mechanisms.flux_uncertainty import FluxEstimate
 from dqam.mechanisms.persons import made_whole, measure_persons
-from dqam.mechanisms.slices import SHARE, find_patterns, known_aggregates, measure_slices
+from dqam.mechanisms.slices import SHARE, find_patterns, known_questions, measure_slices
 from dqam.privacy.contribution import unknown_person
 from dqam.privacy.curator import Curator
 from dqam.publishing.priors import PublicPrior
@@ -171,13 +171,14 @@ class Plan:
 
     def first_scan(self) -> list[Aggregate]:
         """The aggregates of the first scan: those that are needed whatever the answers are."""
-        known = tuple(self.mechanism.known_questions(self.grid, self.queries))
+        known, aggregates = tuple(self.mechanism.known_questions(self.grid, self.queries)), list[Aggregate]()
         if not known:
             raise InputError(f"known_questions of the mechanism {self.name} is empty; return at least one question.")
-        for question in known:
-            check_question(question, self.grid)
-        sliced = [] if self.slicing is None else known_aggregates(self.queries, len(self.slicing))
-        return [*(aggregate for question in known for aggregate in question.aggregates), *sliced]
+        count = None if self.slicing is None else len(self.slicing)
+        for question in known if count is None else (*known, *known_questions(self.queries, count)):
+            check_question(question, self.grid, slices=count)
+            aggregates += question.aggregates
+        return aggregates
 
     def release(
         self,
