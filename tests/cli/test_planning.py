@@ -308,7 +308,7 @@ def test_slices(trips: Path) -> None:
     (row,) = (row for row in rows if row.startswith("20,000 10,000 "))
     assert row == "20,000 10,000 \N{PLUS-MINUS SIGN} 16 0.2 % 10 \N{MULTIPLICATION SIGN} 10"
     assert "Slices cost 25 % of the budget, however many there are" in " ".join(rows)
-    assert "are their share of the map" in " ".join(rows)
+    assert "scaled down to its share of the trips" in " ".join(rows)
     (row,) = (row for row in rows if row.startswith("17 to 32 "))
     found = table.error("17-32", 15_000)
     assert row.endswith(f" {error_in_words(found.error, found.low, found.high)}".replace("\xa0", " "))

@@ -24,7 +24,7 @@ def test_slices_on_the_page() -> None:
     page = Page(report(release))
     page.assert_loads_nothing()
     assert "By hour" in page.text
-    assert "exactly one of 24 slices, by the hour in which it starts, on the clocks of Atlantic/Azores." in page.text
+    assert "exactly one of 24 slices, by the hour in which it starts, in the time zone Atlantic/Azores." in page.text
     assert "the answers for several slices add up exactly" in page.text
     assert "shrink slightly when a rectangle grows; the answer for all slices never does" in page.text
     pictures = [image for image in page.all("img") if "trips in slice" in image["alt"]]

@@ -53,9 +53,9 @@ def _names(context: click.Context, parameter: click.Parameter, value: str | None
     "--slices",
     metavar="NAMES",
     callback=_names,
-    help="Count only the trips of these slices, separated by commas, such as 07,08 of a release by hour.",
+    help="Count only the trips of these slices: names separated by commas, such as 07,08 for a release by hour.",
 )
-@click.option("--profile", is_flag=True, help="Answer for each slice: a row for each area and slice.")
+@click.option("--profile", is_flag=True, help="Answer for each slice separately: one row for each area and slice.")
 @click.option("--confidence", type=float, default=0.9, show_default=True, help="Confidence level of the intervals.")
 @output_option
 @OVERWRITE
@@ -269,7 +269,7 @@ def export(
     """Export the cells of a RELEASE, or H3 hexagons, as GeoTIFF, GeoParquet, GeoJSON or CSV, with intervals.
 
     Do not add up cells: a trip through two of them counts in both. To count the trips in an area, use `dqam query`. If
-    the release has slices, their trips follow as columns or bands, and add up to those of all.
+    the release has slices, each has a further column or band, and these add up to the values for all trips.
 
     \b
       dqam export porto.nc -o porto.tif               cloud-optimised, with the bands trips, low and high

@@ -69,21 +69,21 @@ MADE_UP = (1_000, 10_000, 100_000)  # numbers of trips to plan for, if none is g
 @click.option(
     "--by",
     metavar="RULE",
-    help="Also publish slices, each trip being in one: hour, weekday, weekpart (weekday or weekend), month, "
+    help="Also publish slices, where each trip is in exactly one: hour, weekday, weekpart (weekday or weekend), month, "
     "COLUMN=a,b,c, or a product such as hour*weekpart. They cost a fifth of epsilon, however many there are.",
 )
 @click.option(
     "--timezone",
     metavar="ZONE",
-    help="Time zone of the clocks for --by, such as Europe/Lisbon; times without a zone are then read as UTC. Default: "
-    "times as they are written.",
+    help="Time zone in which --by determines the hour or day, such as Europe/Lisbon; times without a zone are then "
+    "read as UTC. Default: times as they are written.",
 )
 @click.option("--queries", type=PATH, help="File of rectangles that the map is tuned for: CSV or GeoJSON (public).")
 @click.option(
     "--prior",
     type=PATH,
     help="Public map of where trips probably are: a release (.nc) or a GeoTIFF of a density, such as population. It "
-    "helps if trips are few. NEVER make it from the trips that are published, except by an earlier release of them.",
+    "helps if trips are few. NEVER make it from the trips that you publish, unless it is an earlier release of them.",
 )
 @click.option("--title", help="Title of the map (published).")
 @click.option("--dataset", help="Name of the data set, to whose budget this is charged. Default: the name of the file.")

@@ -1,7 +1,7 @@
 """What `dqam publish --plan` prints: the division of the budget and the expected errors, by size of the rectangle.
 
 A line below them says so if there is no delta and one would help, or if there is one and it does harm. With --by, a
-table shows what slices cost and how well their numbers of trips would be known. With --areas, there is also a table of
+table shows what slices cost and how accurate their numbers of trips would be. With --areas, there is also a table of
 the expected errors for the zones of a file, by size of the zone.
 """
 
@@ -81,7 +81,7 @@ def show_plan(
         if made.evenly:
             spread = "evenly over the map" if plan.prior is None else "as in the prior"
             answers.print(
-                f"The trips would only be counted and spread {spread}, so it would not show where they went.",
+                f"The trips would only be counted and spread {spread}, so the map would not show where they went.",
                 soft_wrap=True,
             )
         errors = Table(box=None, padding=(0, 2, 0, 0))
@@ -108,7 +108,7 @@ def show_plan(
     if plan.unit.name == "person":
         answers.print(
             "Counts are scaled up to all trips of each person, and the error includes that. How many trips each person "
-            "has is not known here, so the forecast is for two groups of made-up persons.",
+            "has is not known here, so the forecast averages over two groups of made-up persons.",
             soft_wrap=True,
         )
     if advice := _advice(plan, forecasts, whole):
@@ -139,8 +139,8 @@ def _show_slices(plan: Plan, forecasts: list[Forecast]) -> None:
         f"Slices cost {percent(float(share))} of the budget, however many there are; the errors above are those of the "
         "map, which is made with the rest. The noise is one standard deviation, the same for all slices, so small "
         "slices have larger relative errors. How the trips of a slice are spread over the map is measured on the "
-        "lattice; all finer detail is that of the map. Slices with too few trips to show a pattern of their own are "
-        "their share of the map.",
+        "lattice; all finer detail is that of the map. If there are too few trips to show how slices differ, each "
+        "slice is the whole map, scaled down to its share of the trips.",
         soft_wrap=True,
     )
 

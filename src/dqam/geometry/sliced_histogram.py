@@ -1,10 +1,10 @@
 """Slices of a histogram: how many of the trips through an area belong to each slice, such as to each hour of the day.
 
 Distinct trips of disjoint slices add up exactly, and so do these answers. The answer for all trips comes from a
-histogram with all its detail; the slices only say how it is shared out. Shares are mixtures of a few patterns, because
-most slices resemble others: the hours of the morning have much in common. A pattern is given by its share of the
-endpoints and of the crossings in each cell of a coarse lattice. Shares are interpolated between the middles of these
-cells, so a pattern has the same streets as the map.
+histogram with all its detail; the slices only say how it is divided. Shares are mixtures of a few patterns, because
+most slices resemble others: the morning hours have much in common. A pattern is given by its share of the endpoints and
+of the crossings in each cell of a coarse lattice. Shares are interpolated between the centres of these cells, so a
+pattern has the same streets as the map.
 """
 
 from __future__ import annotations

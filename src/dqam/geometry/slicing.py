@@ -1,7 +1,7 @@
 """Slicings: public rules that put every trip into exactly one slice, by its start or by the value of a column.
 
 A slicing is chosen without looking at the trips. The slice of a trip depends on that trip alone, and every trip has
-one; so adding a trip changes the numbers of one slice only.
+one, so adding a trip changes the numbers of one slice only.
 """
 
 from __future__ import annotations

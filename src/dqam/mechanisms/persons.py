@@ -1,13 +1,13 @@
-"""Make the counts of a map whole: measure how many trips persons have beyond those that are kept, and scale it up.
+"""Scale up the counts of a map to all trips: measure how many trips persons have beyond those that are kept.
 
 For the unit 'person', a map counts at most m trips of each person. How many trips there are for each one that is kept
 is a single number, the factor. It is measured with a small part of the budget (`dqam.statistics.person_trips`), and all
-answers are multiplied by it, so that answers that never shrink still do not.
+answers are multiplied by it, so answers that never shrink when a rectangle grows still do not.
 
-Persons are told apart by bounds on their number of trips, which grow by a factor of the square root of 2. The noise of
-a bound weighs as much as one person with that many trips, so it is the largest bounds that matter. Bounds are added
-from below for as long as they can be told from noise. What persons above the last of these may have is part of the
-uncertainty: some could be hidden by the noise.
+Persons are grouped by bounds on their number of trips, which grow by a factor of the square root of 2. The noise of a
+bound weighs as much as one person with that many trips, so the largest bounds matter most. Bounds are included in
+ascending order for as long as they can be distinguished from noise. The trips of persons above the last of these are
+part of the uncertainty, because noise could hide some such persons.
 """
 
 from __future__ import annotations

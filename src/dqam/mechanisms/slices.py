@@ -1,13 +1,14 @@
-"""Slices: how the trips of a map are shared out between public classes of trips, such as the hours of the day.
+"""Slices: how the trips of a map are divided among public classes of trips, such as the hours of the day.
 
 Every trip is in exactly one slice, so statistics of all slices together have the sensitivity of one, and nothing is
 divided by the number of slices (`dqam.statistics.sliced`). Two things are measured for each slice: its number of trips
 with its average answer, and its share of the trips in each cell of a coarse lattice.
 
-One slice has few trips, so its numbers are mostly noise. But slices resemble each other. All of them are therefore
+A single slice has few trips, so its numbers are mostly noise. But slices resemble each other, so all of them are
 explained together, as mixtures of a few patterns with numbers that are not negative (Lee and Seung, 2001). The number
-of patterns follows from the singular values of the measurement: those that noise alone would not have (Marchenko and
-Pastur, 1967) show patterns. If the signal is too weak, there is one pattern, and every slice is its share of all trips.
+of patterns follows from the singular values of the measurement: those that are larger than noise alone would produce
+(Marchenko and Pastur, 1967) indicate patterns. If the signal is too weak, there is one pattern, and every slice is the
+whole map, scaled down to its share of the trips.
 
 The fine detail of a slice is that of the map, which was measured from all trips (`dqam.geometry.sliced_histogram`).
 """

@@ -1,4 +1,4 @@
-"""What to expect for the unit 'person': how many trips would be kept, and how far counts made whole may be off.
+"""What to expect for the unit 'person': how many trips would be kept, and how far scaled-up counts may be off.
 
 How many trips persons have is unknown before a publication, so two made-up populations stand in for them: one in which
 most persons travel about equally often, as in the made-up city, and one in which a few make very many trips, as the

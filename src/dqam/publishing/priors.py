@@ -1,6 +1,6 @@
-"""Public priors: the pattern in a release, or in a GeoTIFF such as one of the population, brought to the grid of a map.
+"""Public priors: the pattern in a release, or in a GeoTIFF such as a population density, brought to the grid of a map.
 
-A prior is public: it must not be made from the trips that are to be published, except by an earlier release of them.
+A prior is public: it must not be made from the trips that are to be published, unless it is an earlier release of them.
 """
 
 from __future__ import annotations

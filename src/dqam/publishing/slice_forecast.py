@@ -1,4 +1,4 @@
-"""What slices would cost and how well their numbers of trips would be known, before anything is spent."""
+"""What slices would cost and how accurate their numbers of trips would be, before anything is spent."""
 
 from __future__ import annotations
 

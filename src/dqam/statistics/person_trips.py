@@ -1,4 +1,4 @@
-"""How many trips persons have: those that contribution bounding keeps, and those beyond, by how many there are."""
+"""How many trips persons have: those that contribution bounding keeps, and those beyond, by bounds on their number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of every slice at once: a trip is in exactly one slice, so that nothing is divided by their number."""
+"""Statistics of all slices at once: a trip is in exactly one slice, so the budget is not divided among them."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ const $ = (id) => document.getElementById(id);
 const BEAT = 1000; // milliseconds that a slice is shown while playing
 const MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
 const NAMES = { weekpart: "part of the week" };
-const RULES = { hour: "the hour in which they begin", weekday: "the day on which they begin", weekpart: "the part of the week in which they begin", month: "the month in which they begin" };
+const RULES = { hour: "the hour in which they start", weekday: "the day on which they start", weekpart: "the part of the week in which they start", month: "the month in which they start" };
 
 /** What a slice is called on the page; `brief` is how an axis calls it. */
 export function sliceLabel(name, { sliced_by: rule }, brief = false) {
