@@ -218,3 +218,9 @@ def test_the_smallest_label_of_the_earliest_points(rows: list[list[tuple[int, in
     offsets = offsets_of(np.array([len(trip) for trip in rows], np.int64))
     found = earliest_kinds(time if timed else None, kinds.astype(np.int16), offsets)
     assert found.tolist() == [min(row if timed else row[::-1] for row in trip)[timed] for trip in rows]
+
+
+@pytest.mark.parametrize("value", ["1234567890123456789", "0.5", "nan", "NaT", "inf", "1e300"])
+def test_values_that_tables_can_round_are_refused(value: str) -> None:
+    with pytest.raises(InputError, match="can be rounded when tables are read"):
+        Slicing.parse(f"kind=a,{value}")

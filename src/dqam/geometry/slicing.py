@@ -195,17 +195,38 @@ def _local_times(start: Integers, timezone: str | None) -> Integers:
 
 
 def _texts(column: pa.Array) -> pa.Array | None:
-    """The values as text without white space around them; None if values of this type are no text."""
+    """The values as text without white space around them; None if values of this type are no text.
+
+    One row can change the type of a whole column of a data frame: whole numbers with a gap become floats, and truth
+    values or dates with a gap become objects, whose text is that of Python. So a value has the same text in every type
+    that it can have, or is not listed in any (`_checked_rule` refuses such values).
+    """
     try:
         plain = plain_array(column)
-        if pt.is_floating(plain.type):  # a data frame turns whole numbers with gaps into floats
+        if pt.is_floating(plain.type):
             values = plain.cast(pa.float64()).to_numpy(zero_copy_only=False)
             whole = (np.abs(values) < EXACT_BELOW) & (np.floor(values) == values)  # false for NaN
-            texts = pa.array(np.where(whole, values, 0).astype(np.int64)).cast(pa.string())
-            return pc.if_else(pa.array(whole), texts, plain.cast(pa.string()))
-        return pc.utf8_trim_whitespace(plain if is_text(plain.type) else cast_each(plain, pa.string()))
+            return pa.array(np.where(whole, values, 0).astype(np.int64), mask=~whole).cast(pa.string())
+        if pt.is_timestamp(plain.type) or pt.is_date(plain.type):
+            each = plain.dictionary_encode()
+            texts = pa.array([value and value.isoformat() for value in each.dictionary.to_pylist()], pa.string())
+            return texts.take(each.indices)
+        if pt.is_temporal(plain.type) or pt.is_decimal(plain.type):
+            return None
+        texts = pc.utf8_trim_whitespace(plain if is_text(plain.type) else cast_each(plain, pa.string()))
+        truth = pc.is_in(texts, value_set=pa.array(["True", "False"], texts.type))
+        return pc.if_else(truth, pc.utf8_lower(texts), texts)
     except pa.ArrowException:
         return None
+
+
+def _is_the_same_in_all_types(value: str) -> bool:
+    """Whether a data frame cannot turn this value into another text; see `_texts`."""
+    try:
+        number = float(value)
+    except ValueError:
+        return value != "NaT"
+    return abs(number) < EXACT_BELOW and number.is_integer()
 
 
 def _checked_rule(rule: str) -> str:
@@ -218,6 +239,7 @@ def _checked_rule(rule: str) -> str:
         meant = f"did you mean {close[0]!r}? Rules" if close else "rules"
         raise InputError(f"{column[:60]!r} is not a rule for slices; {meant} are {', '.join(CLOCKS)} and COLUMN=a,b,c.")
     names = [value.strip() for value in values.split(",")]
+    names = [value.lower() if value in ("True", "False") else value for value in names]
     if not column or not all(names):
         what = "a column" if not column else "a value" if any(names) else "values"
         raise InputError(f"The rule {rule.strip()[:60]!r} lacks {what}; write it as COLUMN=a,b,c.")
@@ -225,6 +247,11 @@ def _checked_rule(rule: str) -> str:
         raise InputError(f"The rule {rule.strip()[:60]!r} lists {doubled[0][:60]!r} more than once; list it once.")
     if long := [name for name in names if len(name.encode()) > LONGEST_ID]:
         raise InputError(f"The value {long[0][:20]!r}... is longer than {LONGEST_ID:,} bytes; list shorter values.")
+    if odd := [name for name in names if not _is_the_same_in_all_types(name)]:
+        raise InputError(
+            f"The rule {rule.strip()[:60]!r} lists {odd[0][:60]!r}, which can be rounded when tables are read; list "
+            "text, or whole numbers below 2^53."
+        )
     names = [name for name in names if name != OTHER]  # it is there anyway
     if not names:
         raise InputError(f"The rule {rule.strip()[:60]!r} lists nothing but {OTHER!r}; list the values to tell apart.")

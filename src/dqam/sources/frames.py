@@ -118,10 +118,13 @@ class PandasTable(MemoryTable):
 
 def _column(values: Any) -> pa.Array:
     """A column of a data frame. Python objects become text, each by itself."""
-    if values.dtype != object:
-        return pa.array(values, from_pandas=True)
     from pandas.api.types import infer_dtype
 
+    categories = getattr(values.dtype, "categories", None)
+    if categories is not None and categories.dtype == object and infer_dtype(categories) != "string":
+        values = values.astype(object)
+    if values.dtype != object:
+        return pa.array(values, from_pandas=True)
     if infer_dtype(values, skipna=True) == "string":
         with suppress(UnicodeError):  # half a surrogate pair; `_text` leaves such values out
             return pa.array(values, pa.string(), from_pandas=True)
