@@ -52,7 +52,7 @@ def bounds_for(max_trips: int) -> tuple[int, ...]:
     """The bounds by which persons with more than `max_trips` trips are told apart.
 
     >>> bounds_for(10)[:6], bounds_for(1)[:6]
-    ((14, 20, 28, 40, 57, 80), (2, 3, 4, 6, 8, 11))
+    ((14, 20, 28, 40, 57, 80), (2, 3, 4, 5, 6, 8))
     """
     found: list[int] = []
     for step in range(1, BOUNDS + 1):
@@ -98,7 +98,7 @@ def estimate_factor(question: PersonTrips, values: Floats, noise: float) -> Pers
 def _last_clear(beyond: Floats) -> int:
     """The number of bounds up to the last one whose persons can be told from noise of standard deviation 1.
 
-    >>> _last_clear(np.array([9.0, 1.5, 1.5, 0.0, 0.0, 2.5])), _last_clear(np.array([0.0, 0.0, 0.0, 0.0, 6.0, 0.0]))
+    >>> _last_clear(np.array([9.0, 1.5, 1.5, 0.0, 0.0, 2.5])), _last_clear(np.array([0.0, 0.0, 0.0, 0.0, 9.0, 0.0]))
     (3, 5)
     """
     last = 0

@@ -69,7 +69,7 @@ def made_up_persons(trips: int, mean: float, spread: float) -> tuple[Integers, i
     """How many trips each of so many persons has, and for how many persons each of them stands.
 
     >>> own, times = made_up_persons(1_000, 10, 0.8)
-    >>> len(own), times, abs(own.sum() - 1_000) < 20
+    >>> len(own), times, bool(abs(own.sum() - 1_000) < 20)
     (100, 1, True)
     """
     persons = max(1, round(trips / mean))
