@@ -87,7 +87,7 @@ def test_the_norm_of_a_change_is_that_of_the_noise() -> None:
         curator = FilePair(files, [], "local", promise=promise).run(files.base)
         assert isinstance(curator, ScriptedCurator)
         assert {each.question[0]: each.norm for each in curator.asked} == {
-            kind: 0 if kind in SCORES else 1 if kind in PARTITIONS else norm for kind in PROVEN
+            kind: 0 if kind in SCORES else 1 if kind in PARTITIONS else norm for kind in PROVEN - OF_PERSONS
         }
     kind = (TripCount, {}, 1)
     one, other = (AskedQuestion(kind, 2, 24, np.array(values)) for values in ([0, 2**40], [3, 2**40 + 4]))

@@ -203,7 +203,7 @@ def _texts(column: pa.Array) -> pa.Array | None:
     """
     try:
         plain = plain_array(column)
-        if pt.is_floating(plain.type):
+        if pt.is_floating(plain.type) or pt.is_decimal(plain.type):
             values = plain.cast(pa.float64()).to_numpy(zero_copy_only=False)
             whole = (np.abs(values) < EXACT_BELOW) & (np.floor(values) == values)  # false for NaN
             return pa.array(np.where(whole, values, 0).astype(np.int64), mask=~whole).cast(pa.string())
@@ -211,7 +211,7 @@ def _texts(column: pa.Array) -> pa.Array | None:
             each = plain.dictionary_encode()
             texts = pa.array([value and value.isoformat() for value in each.dictionary.to_pylist()], pa.string())
             return texts.take(each.indices)
-        if pt.is_temporal(plain.type) or pt.is_decimal(plain.type):
+        if pt.is_temporal(plain.type):
             return None
         texts = pc.utf8_trim_whitespace(plain if is_text(plain.type) else cast_each(plain, pa.string()))
         truth = pc.is_in(texts, value_set=pa.array(["True", "False"], texts.type))
