@@ -1,7 +1,11 @@
-"""Releases for the tests, made without a ledger and from a seed; and the same as if they were private."""
+"""Releases for the tests, made without a ledger and from a seed; and the same as if they were private.
+
+Each is made once and shared, so no test may write to its arrays.
+"""
 
 import hashlib
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -22,6 +26,7 @@ from dqam.values.guarantee import PaidQuestion, Promise
 HERE = (144.95, -37.83, 145.0, -37.79)  # Melbourne, in degrees
 
 
+@cache
 def seeded(
     grid: Grid | None = None,
     mechanism: str = "flux",
@@ -38,6 +43,7 @@ def seeded(
     return plan.release(curator, f"{mechanism}-{seed}")
 
 
+@cache
 def sliced(
     by: str = "hour",
     resolution: int = 5,
@@ -79,6 +85,7 @@ def with_delta(release: Release, epsilon: str = "1", delta: str = "1e-8") -> Rel
     return replace(release, provenance=replace(release.provenance, **facts))
 
 
+@cache
 def strolls(bounds: tuple[float, ...], n: int = 400, crs: str = "EPSG:4326") -> Trips:
     """Short straight trips, most of them in the south-western quarter of the bounds."""
     rng = np.random.default_rng(5)
