@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 PASSWORD = "open-sesame"
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # sessions of tests end before more compiling pays off
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +54,12 @@ def spark() -> Iterator[Any]:
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Java, which Spark needs, is not installed")
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "4", "spark.driver.memory": "1g"}
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": QUICK_JAVA,
+    }
     builder = sql.SparkSession.builder.master("local[2,3]").appName("dqam tests")
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -16,6 +16,7 @@ from dqam.privacy.contribution import ContributionBound
 from dqam.publishing.pipeline import aggregates_of
 from dqam.publishing.plan import Plan
 from dqam.statistics.trip_count import TripsOnGrid
+from tests.conftest import QUICK_JAVA
 from tests.engines.cases import GRID, TRIPS
 
 
@@ -55,6 +56,7 @@ def test_spark_reads_files_as_they_are(spark: Any, shuffled: Path, tmp_path: Pat
 def test_the_command_begins_a_session_of_its_own(shuffled: Path, spark: Any, tmp_path: Path) -> None:
     """With its own Python, for its user's eyes, and with bounds that miss the points in one sentence."""
     environment = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
+    environment["JDK_JAVA_OPTIONS"] = QUICK_JAVA
     command = [sys.executable, "-c", "from dqam.cli import main; main()", "publish", str(shuffled), "--bounds"]
     more = ["--epsilon", "1", "-o", str(tmp_path / "map.nc"), "--ledger", str(tmp_path / "ledger.db"), "--engine"]
     done = subprocess.run(
