@@ -16,3 +16,8 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.mkdtemp(prefix="dqam-ledger-")
     os.environ["DQAM_LEDGER"] = str(Path(folder, "ledger.db"))
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests of Spark first and together, so that one worker runs them in one session."""
+    items.sort(key=lambda item: "engines" not in item.nodeid and "spark" not in getattr(item, "fixturenames", ()))

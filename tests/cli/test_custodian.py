@@ -22,7 +22,7 @@ from tests.cli.cases import CITY, MIDDLE, publish
 from tests.commands import run
 from tests.ledgers import account, spend
 
-FUZZED = int(os.environ.get("DQAM_FUZZ", "300"))
+FUZZED = int(os.environ.get("DQAM_FUZZ", "150"))
 
 
 def test_the_budget_is_refused_with_3(trips: Path, tmp_path: Path, ledger: Path) -> None:

@@ -25,7 +25,7 @@ def check(of: SpatialHistogram) -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 6), st.sampled_from(["ties", "any", "edges high"]))
-@settings(max_examples=1200, deadline=None)
+@settings(max_examples=600, deadline=None)
 def test_the_optimum_of_the_linear_program(seed: int, rows: int, columns: int, kind: str) -> None:
     rng = np.random.default_rng(seed)
     shapes = ((rows, columns), (rows, columns - 1), (rows - 1, columns))
