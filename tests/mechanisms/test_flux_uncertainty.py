@@ -16,13 +16,17 @@ from dqam.values.uncertainty import Uncertainty
 from tests.mechanisms.cases import city, some_queries, strolls, unit_square
 
 
-def estimate_of(kept: Aggregates, epsilon: str, seed: int) -> FluxEstimate:
+def estimated(kept: Aggregates, epsilon: str, seed: int) -> tuple[FluxEstimate, Curator]:
     curator = Curator(kept, Budget(epsilon), SeededNoise(seed))
-    return Flux().synthesize(curator, some_queries(kept.grid, 400), curator.budget)
+    return Flux().synthesize(curator, some_queries(kept.grid, 400), curator.budget), curator
 
 
 def uncertainty_of(kept: Aggregates, epsilon: str, seed: int) -> Uncertainty:
-    return resample(estimate_of(kept, epsilon, seed))
+    estimate, curator = estimated(kept, epsilon, seed)
+    asked = len(curator.paid)
+    made = resample(estimate)
+    assert len(curator.paid) == asked
+    return made
 
 
 @pytest.mark.parametrize(("trips", "epsilon"), [(300, "0.02"), (1000, "0.3"), (1000, "1"), (4000, "2")])
@@ -41,7 +45,7 @@ def test_the_number_of_trips_is_as_uncertain_as_its_noise(epsilon: str) -> None:
     """Of the whole map nothing but noise is uncertain, and that of its scale is known, not drawn."""
     kept, off, noises = city(1000), [], []
     for seed in range(30):
-        made = estimate_of(kept, epsilon, seed)
+        made, _ = estimated(kept, epsilon, seed)
         off.append(made.histogram.total - kept.total(TripsOnGrid())[0])
         noises.append(made.size.noise)
         if seed < 5:
