@@ -7,7 +7,7 @@ from dqam.geometry.grid import Grid
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import walk
 from dqam.mechanisms import MECHANISMS
-from dqam.mechanisms.persons import BOUNDS, LOOKS, bounds_for, estimate_factor, made_whole, measure_persons
+from dqam.mechanisms.persons import LOOKS, made_whole, measure_persons
 from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator

@@ -30,14 +30,14 @@ from dqam.statistics.person_trips import KEPT_WEIGHT
 from dqam.values.guarantee import MOST_OF_A_PERSON
 
 # shares of the budget for one measurement after the other, and the relative standard deviation at which to stop
-LOOKS = (Fraction(1, 25), 0.05), (Fraction(2, 25), 0.1), (Fraction(1, 5), np.inf)
+LOOKS = (Fraction(1, 25), 0.03), (Fraction(2, 25), 0.1), (Fraction(1, 5), np.inf)
 MOST_CHOSEN = 128  # largest m that is chosen from a measurement
 MIDDLES, SPREADS = np.arange(-6, 12.1, 0.25), (0.2, 0.35, 0.5, 0.65, 0.8, 1.0, 1.2, 1.5, 1.9)  # of logarithms
 TOLERANCE = 0.2  # standard deviation of a group from the distribution, relative
 ALONE = 8.0  # standard deviations above which a group is taken as measured, whatever the distribution
 SLACK = 0.02  # relative standard deviation of the factor that is always allowed for
-NOISE, POWER, LEAST = 1.25, -0.4, 0.013  # the error of a map is about NOISE * signal^POWER + LEAST
-LEFT_OUT = 0.2  # how far trips that are left out differ from those that are kept, relative
+NOISE, POWER, LEAST = 1.6, -0.4, 0.013  # the error of a map is about NOISE * signal^POWER + LEAST
+LEFT_OUT = 0.15  # how far trips that are left out differ from those that are kept, relative
 
 
 def question_for(m: int | None) -> PersonTrips:
@@ -99,7 +99,7 @@ def expected_error(found: PersonFactor, precision: float) -> float:
     but many trips are left out, which may differ from those that are kept.
     """
     of_map = NOISE * (max(found.kept, 1.0) * precision / found.max_trips) ** POWER + LEAST
-    return math.hypot(of_map, found.deviation / found.factor, LEFT_OUT * (1 - 1 / found.factor))
+    return math.hypot(of_map, 0.8 * found.deviation / found.factor, LEFT_OUT * (1 - 1 / found.factor))
 
 
 @dataclass(frozen=True, eq=False)

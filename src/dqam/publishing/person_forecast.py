@@ -65,6 +65,18 @@ def expected_factors(plan: Plan, trips: int, seed: int = 0) -> list[ExpectedFact
     return found
 
 
+def expected_max_trips(plan: Plan, trips: int, seed: int = 0) -> tuple[int, int]:
+    """The smallest and the largest m to expect where a plan lets a measurement choose it for about so many trips: the
+    medians of what is chosen for each population."""
+    found = []
+    for mean, spread, _ in POPULATIONS:
+        own, times = made_up_persons(trips, mean, spread)
+        curators = (_curator(plan, np.bincount(own) * times, seed + run) for run in range(RUNS))
+        chosen = [measure_persons(curator, curator.budget, choose=True).max_trips for curator in curators]
+        found.append(sorted(chosen)[RUNS // 2])
+    return min(found), max(found)
+
+
 def made_up_persons(trips: int, mean: float, spread: float) -> tuple[Integers, int]:
     """How many trips each of so many persons has, and for how many persons each of them stands.
 
@@ -114,6 +126,7 @@ def with_persons(factors: list[ExpectedFactor], questions: tuple[PlannedQuestion
 def _curator(plan: Plan, per_person: Integers, seed: int) -> Curator:
     """A curator of made-up persons, none of whose trips are on the map."""
     grid = Grid((0.0, 0.0, 1.0, 1.0), 1, 1)
-    kept = np.zeros(0, np.bool_)
-    aggregates = Aggregates.of(walk(Trips.from_lists([]), grid), kept, plan.unit, per_person=per_person)
+    places = np.zeros(0, np.int64)
+    nothing = walk(Trips.from_lists([]), grid)
+    aggregates = Aggregates.of(nothing, places == 0, plan.unit, per_person=per_person, places=places)
     return Curator(aggregates, Budget.of(plan.promise), SeededNoise(seed), plan.unit)
