@@ -35,6 +35,7 @@ MOST_CHOSEN = 128  # largest m that is chosen from a measurement
 MIDDLES, SPREADS = np.arange(-6, 12.1, 0.25), (0.2, 0.35, 0.5, 0.65, 0.8, 1.0, 1.2, 1.5, 1.9)  # of logarithms
 TOLERANCE = 0.2  # standard deviation of a group from the distribution, relative
 ALONE = 8.0  # standard deviations above which a group is taken as measured, whatever the distribution
+UNLIKE = 1e-12  # probability that a group has nothing to do with the distribution, such as a few persons far apart
 SLACK = 0.02  # relative standard deviation of the factor that is always allowed for
 NOISE, POWER, LEAST = 1.6, -0.4, 0.013  # the error of a map is about NOISE * signal^POWER + LEAST
 LEFT_OUT = 0.15  # how far trips that are left out differ from those that are kept, relative
@@ -137,8 +138,8 @@ class KnownTrips:
         expected = sizes * shapes
         allowed = _variances(expected)
         variances = allowed + noise**2
-        distances = np.minimum((values - expected) ** 2 / variances, ALONE**2)
-        fit = -(distances + np.log(variances)).sum(axis=1) / 2
+        fits = -((values - expected) ** 2 / variances + np.log(variances)) / 2
+        fit = np.maximum(fits, math.log(UNLIKE / max(values[0] * KEPT_WEIGHT, noise))).sum(axis=1)
         weights = np.exp(fit - fit.max())
         trust = np.where(values > expected + ALONE * noise, 1.0, allowed / variances)[:, 1:]
         groups = expected[:, 1:] + trust * (values - expected)[:, 1:]
