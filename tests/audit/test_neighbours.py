@@ -224,7 +224,7 @@ def m_is_chosen_from_exact_numbers(patch: pytest.MonkeyPatch) -> None:
 
 def narrowed_in_name_only(patch: pytest.MonkeyPatch) -> None:
     """Fewer trips are charged for, but as many as before are counted."""
-    patch.setattr(InMemory, "narrowed", lambda self, unit: InMemory(self.walks, self.kept, unit, self.slices))
+    patch.setattr(InMemory, "narrowed", lambda self, m: InMemory(self.walks, self.kept, Unit.person(m), self.slices))
     patch.setattr(neighbours, "measure_persons", lambda curator, budget, choose: curator.narrow(1))
 
 

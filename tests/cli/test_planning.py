@@ -131,7 +131,7 @@ def test_a_plan_with_a_delta_in_json(trips: Path) -> None:
 
 def test_a_plan_says_which_m_it_expects_to_be_chosen_and_what_that_costs(trips: Path) -> None:
     options = ("--expect", "20000", "--unit", "person", "--max-trips", "auto")
-    shown = " ".join(lines(planned(trips, *options)))
+    shown = " ".join(lines(planned(trips, *options))).replace("\xa0", " ")
     assert "private for one person with all their trips, epsilon = 1" in shown
     made = forecast(Plan.of(Grid.over(cities.BOUNDS, 8), 1, unit="person", max_trips="auto"), 20_000)
     assert made.max_trips is not None
@@ -140,7 +140,7 @@ def test_a_plan_says_which_m_it_expects_to_be_chosen_and_what_that_costs(trips: 
     assert f"about {low} to {high} trips would be kept" in shown or f"about {low} trips would be kept" in shown
     cost = made.questions[0]
     assert cost.name == PersonTrips.name
-    assert f"about {percent(cost.share)} of the budget, would choose the number" in shown
+    assert f"about {percent(cost.share)} of the budget, would choose".replace("\xa0", " ") in shown
     assert json.loads(planned(trips, *options, "--json"))["plans"][0]["max_trips"] == [low, high]
 
 

@@ -136,12 +136,12 @@ def test_releases_for_persons_with_slices_and_a_chosen_m_are_the_same(shuffled: 
 def test_engines_are_narrowed_only_after_the_first_scan(kinds: Path, spark: Any) -> None:
     bound, source = ContributionBound(Unit.person(9), "5a17"), dqam.read(kinds)
     with Disk(source, bound, GRID) as disk, pytest.raises(InputError, match="only after the first scan"):
-        disk.narrowed(Unit.person(1))
+        disk.narrowed(1)
     with (
         Spark(dqam.read(spark.read.parquet(str(kinds))), bound, GRID) as cluster,
         pytest.raises(InputError, match="only after the first scan"),
     ):
-        cluster.narrowed(Unit.person(1))
+        cluster.narrowed(1)
 
 
 @pytest.mark.parametrize("mechanism", ["flux", "dqam"])

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -36,7 +37,6 @@ from dqam.runtime.progress import EVERY, Progress, Show, quiet
 from dqam.sources import Source, regrouped
 from dqam.sources.points import assemble_trips
 from dqam.statistics.aggregate import Aggregate, Part, add_up
-from dqam.values.guarantee import Unit
 
 T = TypeVar("T")
 
@@ -92,12 +92,12 @@ class Disk:
         with stopping.delay_signals():
             self._temporary.cleanup()
 
-    def narrowed(self, unit: Unit) -> Disk:
+    def narrowed(self, max_trips: int) -> Disk:
         """See `Engine.narrowed`; the files are kept until the `with` block of the first engine ends."""
         if self._walks_file is None:
             raise InputError("Fewer trips of each person can be kept only after the first scan.")
         made = copy(self)
-        made.unit = unit
+        made.unit = replace(self.unit, max_trips=max_trips)
         return made
 
     def add_up(self, aggregates: Sequence[Aggregate]) -> list[Integers]:

@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,7 +48,6 @@ from dqam.sources.columns import Columns
 from dqam.sources.tables import ArrowTable
 from dqam.sources.validation import NO_ID
 from dqam.statistics.aggregate import Aggregate, add_up
-from dqam.values.guarantee import Unit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -138,12 +138,12 @@ class Spark:
             self._source.note(found.dropped | ({NO_ID: unknown_rows} if unknown_rows else {}))
         return add_up([], aggregates, grid) if found.sums is None else found.sums
 
-    def narrowed(self, unit: Unit) -> Spark:
+    def narrowed(self, max_trips: int) -> Spark:
         """See `Engine.narrowed`; the cluster keeps the walks until the `with` block of the first engine ends."""
         if self._whole is None:
             raise InputError("Fewer trips of each person can be kept only after the first scan.")
         made = copy(self)
-        made.unit = unit
+        made.unit = replace(self.unit, max_trips=max_trips)
         return made
 
     def _first_scan(self, aggregates: Sequence[Aggregate]) -> DataFrame:

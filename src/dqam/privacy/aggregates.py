@@ -48,7 +48,7 @@ class Engine(Protocol):
     def add_up(self, aggregates: Sequence[Aggregate]) -> list[Integers]:
         """The total of each aggregate over all trips, in one scan."""
 
-    def narrowed(self, unit: Unit) -> Engine:
+    def narrowed(self, max_trips: int) -> Engine:
         """The same engine, which keeps fewer trips of each person; not before the first scan."""
 
 
@@ -84,12 +84,12 @@ class InMemory:
         """Add up the aggregates over the walks in memory."""
         return [aggregate.add_up(self._part) for aggregate in aggregates]
 
-    def narrowed(self, unit: Unit) -> InMemory:
+    def narrowed(self, max_trips: int) -> InMemory:
         """See `Engine.narrowed`."""
         if self.places is None:
             raise InputError("To keep fewer trips of each person, the places of trips must be known.")
-        kept = self.places < unit.max_trips
-        return InMemory(self.walks, kept, unit, self.slices, self.per_person, self.places)
+        kept = self.places < max_trips
+        return InMemory(self.walks, kept, Unit.person(max_trips), self.slices, self.per_person, self.places)
 
 
 class Aggregates:
@@ -124,7 +124,7 @@ class Aggregates:
         """Aggregates over at most this many trips of each person, the first of those that these count."""
         if self.unit is None or self.unit.name != "person" or not 1 <= max_trips <= self.unit.max_trips:
             raise InputError(f"Of {self.unit}, {max_trips} trips cannot be chosen; give 1 to its max_trips.")
-        return Aggregates(self.engine.narrowed(Unit.person(max_trips)), self._first)
+        return Aggregates(self.engine.narrowed(max_trips), self._first)
 
     @property
     def grid(self) -> Grid:
