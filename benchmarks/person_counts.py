@@ -1,6 +1,7 @@
 """Measure counts made whole for the unit 'person': python -m benchmarks.person_counts [--data DIR].
 
-For each data set and each m, flux is run with seeded noise on the trips that are kept of each person, at most m. Two
+For each data set and each m, which is chosen by the private measurement if it is "auto", flux is run with seeded noise
+on the trips that are kept of each person, at most m. Two
 maps are compared with the exact counts of all trips, for random rectangles: the map of the kept trips, and the release,
 in which counts are scaled up. The output is the table in docs/choosing.md. With the folder of real data, the rides of
 ValleyBike are measured too.
@@ -29,10 +30,9 @@ from dqam.privacy.noise import SeededNoise
 from dqam.publishing.forecast import forecast
 from dqam.publishing.plan import Plan
 from dqam.release.formatting import error_in_words
-from dqam.values.guarantee import Unit
 
 VALLEY = (-72.75, 42.10, -72.46, 42.46)
-KEPT = (1, 2, 5, 10, 20, 50)
+KEPT = (1, 2, 5, 10, 20, 50, "auto")
 RUNS, JUDGES = 6, 4_000
 
 
@@ -47,21 +47,26 @@ def data_sets(folder: Path | None, tiny: bool) -> Iterator[tuple[str, Trips, Gri
         yield f"ValleyBike, {len(rides):,} rides", rides, Grid(VALLEY, side, side), (1, 4)
 
 
-def measured(trips: Trips, grid: Grid, epsilon: int, m: int, runs: int) -> list[str]:
+def measured(trips: Trips, grid: Grid, epsilon: int, m: int | str, runs: int) -> list[str]:
     """A row of the table: errors before and after, the share of intervals that hold, and the forecast."""
-    walks, unit = walk(trips, grid), Unit.person(m)
+    walks = walk(trips, grid)
     asked = random_rectangles(grid, JUDGES, np.random.default_rng(5))
     truth = count_distinct(walks, asked, grid).astype(np.float64)
     plan = Plan.of(grid, epsilon, unit="person", max_trips=m)
-    before, after, held = list[float](), list[float](), list[float]()
+    before, after, held, chosen = list[float](), list[float](), list[float](), list[int]()
     for seed in range(runs):
-        bound = ContributionBound(unit, f"{seed:x}a")
-        kept, persons = bound.mask(trips.persons, trips.ids), bound.per_person(trips.persons)
-        aggregates = Aggregates.of(walks, kept, unit, per_person=persons)
-        curators = [Curator(aggregates, Budget(epsilon), SeededNoise(seed), unit) for _ in range(2)]
-        alone = plan.mechanism.synthesize(curators[0], plan.queries, curators[0].budget).histogram
-        release = plan.release(curators[1], "benchmark", bound.salt)
-        for histogram, errors in ((alone, before), (release.histogram, after)):
+        bound = ContributionBound(plan.unit, f"{seed:x}a")
+        places, persons = bound.places(trips.persons, trips.ids), bound.per_person(trips.persons)
+        assert places is not None
+        kept = places < plan.unit.max_trips
+        aggregates = Aggregates.of(walks, kept, plan.unit, per_person=persons, places=places)
+        curator = Curator(aggregates, Budget(epsilon), SeededNoise(seed), plan.unit)
+        release = plan.release(curator, "benchmark", bound.salt)
+        chosen.append(release.provenance.unit.max_trips)
+        alone = Curator(aggregates, Budget(epsilon), SeededNoise(seed), plan.unit)
+        alone.narrow(chosen[-1])
+        unscaled = plan.mechanism.synthesize(alone, plan.queries, alone.budget).histogram
+        for histogram, errors in ((unscaled, before), (release.histogram, after)):
             off = np.abs(np.clip(histogram.answers(asked), 0, max(histogram.total, 0)) - truth)
             errors.append(float(off.mean() / truth.mean()))
         assert release.uncertainty is not None
@@ -69,7 +74,8 @@ def measured(trips: Trips, grid: Grid, epsilon: int, m: int, runs: int) -> list[
         held.append(float(((low <= truth) & (truth <= high)).mean()))
     expected = forecast(plan, len(trips)).errors[0]
     words = [error_in_words(float(np.mean(errors))) for errors in (before, after)]
-    return [*words, f"{np.mean(held):.0%}", error_in_words(expected.error, expected.low, expected.high)]
+    kept_of_each = str(m) if m != "auto" else f"auto ({min(chosen)} to {max(chosen)})"
+    return [kept_of_each, *words, f"{np.mean(held):.0%}", error_in_words(expected.error, expected.low, expected.high)]
 
 
 def main(*given: str) -> None:
@@ -82,9 +88,9 @@ def main(*given: str) -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     for label, trips, grid, epsilons in data_sets(chosen.data, chosen.tiny):
         for epsilon in epsilons:
-            for m in KEPT[2:3] if chosen.tiny else KEPT:
+            for m in KEPT[-1:] if chosen.tiny else KEPT:
                 row = measured(trips, grid, epsilon, m, 1 if chosen.tiny else RUNS)
-                print(f"| {label}, {epsilon} | {m} | {' | '.join(row)} |".replace("\xa0", " "), flush=True)
+                print(f"| {label}, {epsilon} | {' | '.join(row)} |".replace("\xa0", " "), flush=True)
 
 
 if __name__ == "__main__":

@@ -27,13 +27,15 @@ from dqam.audit.neighbours import (
 from dqam.engines import spark as engine
 from dqam.engines import spark_parts
 from dqam.geometry.slicing import Slicing
+from dqam.mechanisms import persons
+from dqam.privacy.aggregates import InMemory
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
 from dqam.sources import csv_table, grouping, parquet_table, points, source
 from dqam.sources.validation import Validation
 from dqam.statistics import OF_PERSONS, PARTITIONS, PROVEN, SCORES, SHADOW, TripCount, UniformityCosts
 from dqam.statistics.aggregate import Part
-from dqam.statistics.person_trips import WHOLE, PersonTrips
+from dqam.statistics.person_trips import WHOLE, PersonTrips, TripsPerPerson
 from dqam.statistics.question import CappedOnLattice
 from dqam.statistics.shadow_sums import CappedShadows
 from dqam.statistics.sliced import SlicedAggregate
@@ -81,6 +83,25 @@ def test_no_unit_shows_in_a_whole_mechanism(name: str, promise: Promise) -> None
     assert_alike([results])
 
 
+@pytest.mark.parametrize("promise", [PURE, WITH_DELTA], ids=str)
+@pytest.mark.parametrize("by", ["local", "duckdb"])
+@pytest.mark.parametrize("name", ["points, Parquet, scattered", "points, Parquet, text ids"])
+def test_no_person_shows_where_m_is_chosen(
+    name: str, by: str, promise: Promise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the rule is by which answers decide: here it is a wild one, which often chooses a few trips."""
+    monkeypatch.setattr(persons, "expected_error", lambda one, precision: 1e4 * one.kept % 1 + one.max_trips / 16)
+    results, chosen = PairResults(), set()
+    for seed in range(3):
+        files = random_neighbourhood(np.random.default_rng(seed), name, Unit.person(2), size=4)
+        results.compare(files, by, None, promise, chooses=True)
+        curator = FilePair(files, [], by, None, promise, True).run(files.base)
+        assert isinstance(curator, ScriptedCurator)
+        chosen.add(curator.unit.max_trips)
+    assert_alike([results])
+    assert len(chosen) > 1  # or there was nothing to choose
+
+
 def test_the_norm_of_a_change_is_that_of_the_noise() -> None:
     files = random_neighbourhood(np.random.default_rng(5), "Trips", Unit.trip())
     for promise, norm in ((PURE, 1), (WITH_DELTA, 2)):
@@ -125,7 +146,8 @@ def small_parts(spark: object, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_parts")
 def test_no_unit_shows_on_a_cluster(name: str, unit: Unit) -> None:
     results = PairResults()
-    results.compare(random_neighbourhood(np.random.default_rng(1), name, unit, size=4), "spark")
+    files = random_neighbourhood(np.random.default_rng(1), name, unit, size=4)
+    results.compare(files, "spark", chooses="scattered" in name)
     assert_alike([results])
 
 
@@ -188,7 +210,22 @@ def l2_is_not_multiplied(patch: pytest.MonkeyPatch) -> None:
 
 
 def all_trips_of_a_person(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ContributionBound, "mask", lambda self, persons, trips=None: np.ones(len(persons), np.bool_))
+    patch.setattr(ContributionBound, "places", lambda self, persons, trips=None: np.zeros(len(persons), np.int64))
+
+
+def m_is_chosen_from_exact_numbers(patch: pytest.MonkeyPatch) -> None:
+    """The most trips that a person has are kept of each."""
+
+    def exact(curator: ScriptedCurator, budget: Any, choose: bool = False) -> None:
+        curator.narrow(max(1, len(curator.aggregates.total(TripsPerPerson())) - 1))
+
+    patch.setattr(neighbours, "measure_persons", exact)
+
+
+def narrowed_in_name_only(patch: pytest.MonkeyPatch) -> None:
+    """Fewer trips are charged for, but as many as before are counted."""
+    patch.setattr(InMemory, "narrowed", lambda self, m: InMemory(self.walks, self.kept, Unit.person(m), self.slices))
+    patch.setattr(neighbours, "measure_persons", lambda curator, budget, choose: curator.narrow(1))
 
 
 def persons_are_merged(patch: pytest.MonkeyPatch) -> None:
@@ -285,6 +322,18 @@ def test_a_fault_shows_in_the_l2_norm(fault: Fault, name: str, shows: str, monke
     fault(monkeypatch)
     found = (what for what in what_shows(name, promises=[WITH_DELTA]) if shows in what)
     assert "in the L2 norm" in next(found)
+
+
+@pytest.mark.parametrize("fault", [m_is_chosen_from_exact_numbers, narrowed_in_name_only])
+def test_a_wrong_choice_of_m_shows(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    fault(monkeypatch)
+    monkeypatch.setattr(neighbours, "QUESTIONS", (TripCount(),))
+    found = PairResults()
+    for seed in range(10):
+        files = random_neighbourhood(np.random.default_rng(seed), "points, pandas", Unit.person(2))
+        found.compare(files, "local", chooses=True)
+    shows = "public values differ" if fault is m_is_chosen_from_exact_numbers else "TripCount changed"
+    assert any(shows in what for what, _ in found.violations)
 
 
 @pytest.mark.usefixtures("small_parts")

@@ -12,7 +12,8 @@ from dqam.geometry.grid import Grid
 from dqam.publishing.forecast import forecast
 from dqam.publishing.forecast_table import measured_table
 from dqam.publishing.plan import Plan
-from dqam.release.formatting import error_in_words
+from dqam.release.formatting import error_in_words, percent
+from dqam.statistics import PersonTrips
 from dqam.values.guarantee import Promise
 from tests.cli.cases import CITY
 from tests.commands import run
@@ -126,6 +127,21 @@ def test_a_plan_with_a_delta_in_json(trips: Path) -> None:
     assert strong["signal"] == pytest.approx(100_000 * (2 * RHO) ** 0.5)
     assert all(set(row) == {"kind", "name", "rho"} for row in strong["budget"])
     assert sum(row["rho"] for row in strong["budget"]) == pytest.approx(RHO, rel=1e-3)
+
+
+def test_a_plan_says_which_m_it_expects_to_be_chosen_and_what_that_costs(trips: Path) -> None:
+    options = ("--expect", "20000", "--unit", "person", "--max-trips", "auto")
+    shown = " ".join(lines(planned(trips, *options))).replace("\xa0", " ")
+    assert "private for one person with all their trips, epsilon = 1" in shown
+    made = forecast(Plan.of(Grid.over(cities.BOUNDS, 8), 1, unit="person", max_trips="auto"), 20_000)
+    assert made.max_trips is not None
+    low, high = made.max_trips
+    assert 1 < low <= high < 50
+    assert f"about {low} to {high} trips would be kept" in shown or f"about {low} trips would be kept" in shown
+    cost = made.questions[0]
+    assert cost.name == PersonTrips.name
+    assert f"about {percent(cost.share)} of the budget, would choose".replace("\xa0", " ") in shown
+    assert json.loads(planned(trips, *options, "--json"))["plans"][0]["max_trips"] == [low, high]
 
 
 def test_a_plan_for_persons_says_what_it_takes_for_granted(trips: Path) -> None:

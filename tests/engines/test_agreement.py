@@ -1,6 +1,7 @@
 """One machine, DuckDB and Spark: the same integers, and with the same seed the same releases."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 
 import dqam
 from dqam import cities
+from dqam.engines.disk import Disk
+from dqam.engines.spark import Spark
 from dqam.errors import InputError
 from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.slicing import Slicing
@@ -75,6 +78,70 @@ def test_all_sums_are_the_same_and_take_few_scans(shuffled: Path, engine: Make) 
         persons = ours.total(TripsPerPerson())
         np.testing.assert_array_equal(persons, theirs.total(TripsPerPerson()))
         assert persons @ np.arange(len(persons)) == TRIPS
+
+
+HOURS = Slicing.parse("hour*weekpart", "America/New_York")
+
+
+def test_fewer_trips_of_each_person_are_the_same_everywhere(shuffled: Path, spark: Any) -> None:
+    """Narrowed engines count what engines count that keep as few trips from the start; with slices, in few scans."""
+    points, frame = pd.read_parquet(shuffled), spark.read.parquet(str(shuffled))
+    questions = (
+        TripCount(),
+        QueryTotals(Plan.of(GRID, 1).queries),
+        WalkSums(LATTICE, 6, 3),
+        Sliced(TripCount(), len(HOURS)),
+    )
+    for m in (1, 2, 5):
+        found = []
+        for trips, engine, most in (
+            (points, "local", m),
+            (points, "local", 9),
+            (shuffled, "duckdb", 9),
+            (frame, "spark", 9),
+        ):
+            plan = Plan.of(GRID, 1, unit="person", max_trips=most, by=HOURS)
+            source = dqam.read(trips).sliced(HOURS)
+            with aggregates_of(plan, source, ContributionBound(plan.unit, "5a17"), engine) as whole:
+                narrowed = whole.narrowed(m)
+                assert narrowed.unit == Unit.person(m)
+                found.append([narrowed.value(each) for each in questions])
+                assert narrowed.scans <= 2 or engine == "local"
+                assert np.abs(whole.value(TripCount()) - found[-1][0]).sum() > 0 or most == m
+                np.testing.assert_array_equal(narrowed.total(TripsPerPerson()), whole.total(TripsPerPerson()))
+        for others in found[1:]:
+            for one, other in zip(found[0], others, strict=True):
+                np.testing.assert_array_equal(one, other)
+        assert found[0][3].sum() == found[0][0].sum() > 0
+
+
+def test_releases_for_persons_with_slices_and_a_chosen_m_are_the_same(shuffled: Path, spark: Any) -> None:
+    plan = Plan.of(GRID, 4, unit="person", max_trips="auto", by=HOURS)
+    made = []
+    for trips, engine in ((shuffled, "local"), (shuffled, "duckdb"), (spark.read.parquet(str(shuffled)), "spark")):
+        source = dqam.read(trips).sliced(HOURS)
+        with aggregates_of(plan, source, ContributionBound(plan.unit, "5a17"), engine) as aggregates:
+            curator = Curator(aggregates, Budget(4), SeededNoise(7), plan.unit)
+            made.append(plan.release(curator, "the same", "5a17", began=datetime(2024, 1, 1, tzinfo=UTC)))
+    for other in made[1:]:
+        assert other.provenance == made[0].provenance
+        for part in ("faces", "vertical", "horizontal"):
+            np.testing.assert_array_equal(getattr(other.histogram, part), getattr(made[0].histogram, part))
+        for name in made[0].slices:
+            assert other.select([name]).trips == made[0].select([name]).trips
+    assert 1 < made[0].provenance.unit.max_trips < plan.unit.max_trips
+    assert made[0].provenance.max_trips_chosen
+
+
+def test_engines_are_narrowed_only_after_the_first_scan(kinds: Path, spark: Any) -> None:
+    bound, source = ContributionBound(Unit.person(9), "5a17"), dqam.read(kinds)
+    with Disk(source, bound, GRID) as disk, pytest.raises(InputError, match="only after the first scan"):
+        disk.narrowed(1)
+    with (
+        Spark(dqam.read(spark.read.parquet(str(kinds))), bound, GRID) as cluster,
+        pytest.raises(InputError, match="only after the first scan"),
+    ):
+        cluster.narrowed(1)
 
 
 @pytest.mark.parametrize("mechanism", ["flux", "dqam"])

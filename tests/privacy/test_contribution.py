@@ -28,6 +28,21 @@ def test_every_person_has_at_most_m() -> None:
             assert keep[own].sum() == min(m, own.sum())
 
 
+def test_places_do_not_depend_on_m_and_fewer_kept_are_the_first_of_more() -> None:
+    places = ContributionBound(Unit.person(1), "5a").places(PERSONS, TRIPS)
+    assert places is not None
+    for m in (1, 2, 3, 7, 100):
+        bound = ContributionBound(Unit.person(m), "5a")
+        np.testing.assert_array_equal(bound.places(PERSONS, TRIPS), places)
+        np.testing.assert_array_equal(bound.mask(PERSONS, TRIPS), places < m)
+    for person in "abc":
+        own = np.sort(places[np.array(PERSONS.to_pylist()) == person])
+        np.testing.assert_array_equal(own, np.arange(len(own)))
+    unknown = ContributionBound(Unit.person(2**20), "5a").places(pa.array(["a", None]))
+    assert unknown is not None
+    assert unknown[1] >= 2**20
+
+
 def test_others_do_not_matter_nor_does_the_order() -> None:
     bound = ContributionBound(Unit.person(2), "5a")
     whole = dict(zip(TRIPS.to_pylist(), bound.mask(PERSONS, TRIPS), strict=True))
@@ -63,7 +78,7 @@ def test_equal_ids_are_not_one_trip() -> None:
 
 def test_all_trips_are_kept_for_trips() -> None:
     assert ContributionBound(Unit.trip(), "5a").mask(None, None) is None
-    assert ContributionBound(Unit.trip(), "5a").sql("t", None, None) == "SELECT * FROM t"
+    assert ContributionBound(Unit.trip(), "5a").sql("t", None, None) == "SELECT *, 1 AS dqam_place FROM t"
 
 
 def test_ids_are_needed() -> None:
@@ -72,7 +87,7 @@ def test_ids_are_needed() -> None:
         bound.mask(None, TRIPS)
     with pytest.raises(InputError, match=r"columns=\{'person': 'NAME'\}"):
         bound.sql("points", None, "tid")
-    assert bound.sql("points", "uid", None) == "SELECT * FROM points"
+    assert bound.sql("points", "uid", None) == "SELECT *, 1 AS dqam_place FROM points"
     with pytest.raises(InputError, match="all whole numbers or all text"):
         bound.mask([1, "1"])
     assert bound.mask(pa.array(["a", None, " "]), None).tolist() == [True, False, False]

@@ -15,7 +15,7 @@ from dqam.geometry.lattice import Lattice
 from dqam.geometry.regions import Partition
 from dqam.geometry.trips import Trips
 from dqam.geometry.walks import Walks, walk
-from dqam.privacy.aggregates import InMemory
+from dqam.privacy.aggregates import Aggregates, InMemory
 from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
@@ -249,6 +249,58 @@ def test_the_ledger_tells_all() -> None:
     assert curator.spent == 1
     with pytest.raises(AttributeError):
         curator.paid[0].epsilon = Fraction(0)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("budget", [Budget(9), Budget(9, concentrated=True)], ids=repr)
+def test_fewer_trips_of_a_person_are_counted_and_charged_for_after_narrowing(budget: Budget) -> None:
+    """The exact values are those of a curator that kept fewer trips from the start."""
+    persons, bound = [str(i // 10) for i in range(50)], ContributionBound(Unit.person(8), "5a")
+    places = bound.places(persons)
+    assert places is not None
+    shared = Aggregates.of(walks(), places < 8, Unit.person(8), places=places)
+    curator = Curator(shared, budget, SeededNoise(0), Unit.person(8))
+    for m in (8, 3, 3, 1):
+        curator.narrow(m)
+        assert curator.unit == Unit.person(m)
+        alone = Aggregates.of(walks(), places < m, Unit.person(m))
+        for statistic in (TripCount(), CellShares(), ShadowSums(Lattice.even(GRID, 2), 4, 3)):
+            np.testing.assert_array_equal(curator._aggregates.value(statistic), alone.value(statistic))
+            curator.measure(statistic, curator.budget, Fraction(1, 4))
+            entry = curator.paid[-1]
+            assert (entry.scale, entry.sensitivity) == charged(statistic, m, curator.concentrated)
+        curator.select(LengthQuantile(np.array([1, 2]), Fraction(1, 4)), curator.budget, Fraction(1, 4))
+        assert curator.paid[-1].sensitivity == 3 * m
+        curator.partition(PrivTree(), curator.budget, Fraction(1, 4))
+        assert curator.paid[-1].sensitivity == MASS * m
+    other = Curator(shared, Budget(1), SeededNoise(0), Unit.person(8))
+    assert other._aggregates.value(TripCount())[0] == 40  # which the other one did not narrow
+
+
+def charged(statistic: Statistic, m: int, concentrated: bool) -> tuple[Fraction, int]:
+    """The scale and the sensitivity for a quarter, asked about persons with m trips."""
+    curator = Curator(walks(), Budget(1, concentrated=concentrated), SeededNoise(0), Unit.person(m), ["a"] * 50)
+    curator.measure(statistic, curator.budget, Fraction(1, 4))
+    return curator.paid[-1].scale, curator.paid[-1].sensitivity
+
+
+def test_no_more_trips_than_before_can_be_kept_nor_after_the_end() -> None:
+    curator = Curator(walks(), Budget(1), SeededNoise(0), Unit.person(5), ["a"] * 50)
+    for m in (6, 0, -1):
+        with pytest.raises(InputError, match=f"{m} trips cannot be chosen; give 1 to"):
+            curator.narrow(m)
+    curator.narrow(2)
+    with pytest.raises(InputError, match="3 trips cannot be chosen"):
+        curator.narrow(3)
+    assert (curator.unit, curator.spent) == (Unit.person(2), 0)
+    curator.close()
+    with pytest.raises(BudgetError, match="has ended"):
+        curator.narrow(1)
+    with pytest.raises(InputError, match="cannot be chosen"):
+        Curator(walks(), Budget(1), SeededNoise(0)).narrow(1)
+    kept = np.ones(50, np.bool_)
+    placeless = Curator(Aggregates.of(walks(), kept, Unit.person(3)), Budget(1), SeededNoise(0), Unit.person(3))
+    with pytest.raises(InputError, match="places of trips must be known"):
+        placeless.narrow(1)
 
 
 def test_noise_has_the_scale_of_the_unit() -> None:

@@ -47,6 +47,7 @@ ALLOWED: dict[str, set[str] | None] = {
     "dqam.privacy.noise": {"WIDEST"},
     "dqam.statistics": QUESTIONS,
     "dqam.statistics.buckets": {"MOST_CELLS"},
+    "dqam.statistics.person_trips": {"KEPT_WEIGHT"},
 }
 FORBIDDEN = {"Aggregates", "InMemory", "Part", "eval", "exec", "vars", "__import__", "__dict__", "getattr", "open"}
 

@@ -25,7 +25,7 @@ from dqam.privacy.ledger import Ledger
 from dqam.privacy.noise import OpenDPNoise
 from dqam.publishing import pipeline as publishing
 from dqam.publishing.pipeline import data_set_name, publish
-from dqam.statistics import Endpoints, Question, TripCount
+from dqam.statistics import Endpoints, PersonTrips, Question, TripCount
 from dqam.values.guarantee import Unit
 
 GRID = Grid.over(cities.BOUNDS, 4)
@@ -96,6 +96,10 @@ def test_what_is_not_paid_draws_no_noise(ledger: Ledger, monkeypatch: pytest.Mon
         ({"unit": "house"}, "'trip' or 'person'"),
         ({"unit": "person", "max_trips": 0}, "max_trips must be 1"),
         ({"max_trips": 3}, "exactly 1 for the unit 'trip'"),
+        ({"max_trips": "auto"}, "max_trips='auto' is for unit='person'; got 'trip'"),
+        ({"unit": "person", "max_trips": "many"}, "a whole number or 'auto'; got 'many'"),
+        ({"unit": "person", "max_trips": "10"}, "a whole number or 'auto'; got '10'"),
+        ({"unit": "person", "max_trips": "auto"}, "have no person column"),
         ({"gap": "long"}, "gap must be a number"),
         ({"gap": 120}, "gap must be a text such as '120s'"),
         ({"queries": [(1, 2, 3)]}, "rows of four numbers"),
@@ -206,7 +210,7 @@ def test_a_person_counts_with_few_trips(ledger: Ledger) -> None:
     one = Trips(TRIPS.x, TRIPS.y, TRIPS.offsets, persons=pd.array(["ann"] * len(TRIPS)).__arrow_array__())
     release = publish(one, GRID, 50, unit="person", max_trips=2, dataset="ann", ledger=ledger, sure=True)
     assert release.provenance.unit == Unit.person(2)
-    assert release.trips.value < 10  # the factor of one person alone is lost in the noise
+    assert release.trips.value / release.provenance.factor < 10
     assert "one person (at most 2 trips)" in release.provenance.promise
 
 
@@ -229,6 +233,35 @@ def test_counts_of_persons_are_made_whole(engine: str, ledger: Ledger, tmp_path:
     again = dqam.open(tmp_path / "map.nc")
     assert again.provenance == release.provenance
     assert again.count(area) == release.count(area)
+
+
+@pytest.mark.parametrize("delta", [None, "1e-8"])
+@pytest.mark.parametrize("engine", ["local", "duckdb"])
+def test_m_is_chosen_and_charged(engine: str, delta: str | None, ledger: Ledger, tmp_path: Path) -> None:
+    (city,) = cities.city_trips(4_000, seed=1)
+    cities.write_parquet([city], tmp_path / "city.parquet", 4_000)
+    how: dict[str, Any] = {"unit": "person", "delta": delta, "dataset": "people", "ledger": ledger, "sure": True}
+    release = publish(
+        tmp_path / "city.parquet", Grid.over(cities.BOUNDS, 5), 20, max_trips="auto", total=60, engine=engine, **how
+    )
+    provenance = release.provenance
+    assert 2 <= provenance.unit.max_trips < 128
+    assert provenance.max_trips_chosen
+    assert f"at most {provenance.unit.max_trips} trips of each person, a number chosen privately" in provenance.counted
+    assert provenance.paid[0].name == PersonTrips.name
+    assert release.trips.value == pytest.approx(4_000, rel=0.3)
+    (account,) = ledger.history("people")
+    assert account.publications[0].unit == Unit.person(128)  # the most that could be chosen
+    release.save(tmp_path / "map.nc")
+    assert dqam.open(tmp_path / "map.nc").provenance == provenance
+    assert f"chosen privately: {provenance.unit.max_trips}" in release.report()
+    assert "it was chosen from the noisy numbers of persons" in release.report()
+    publish(tmp_path / "city.parquet", GRID, 20, max_trips=3, **how)  # another m adds to the same budget
+    if delta is None:  # with a delta, epsilons do not add up
+        assert provenance.spent == provenance.epsilon == 20
+        with pytest.raises(BudgetError):
+            publish(tmp_path / "city.parquet", GRID, 40, max_trips="auto", **how)
+    assert len(ledger.history("people")[0].publications) == 2
 
 
 @pytest.mark.parametrize(

@@ -378,6 +378,8 @@ MADE_WHOLE: dict[str, Callable[[dict[str, Any]], object]] = {
     "scaled without saying to how many": lambda facts: facts.update(factor=2.0),
     "scaled endlessly": lambda facts: facts.update(factor=float("inf"), scaled_up_to=20),
     "scaled by words": lambda facts: facts.update(factor="much", scaled_up_to=20),
+    "m chosen without a measurement": lambda facts: facts.update(max_trips_chosen=True),
+    "m chosen by words": lambda facts: facts.update(factor=2.0, scaled_up_to=20, max_trips_chosen="yes"),
     "scaled by less than its intervals": lambda facts: facts["uncertainty"].update(factor=0.5),
 }
 

@@ -240,6 +240,13 @@ FAULT_CASES: dict[str, AuditCase] = {
     "fault-two-slices": AuditCase(
         "number of trips by slice, where a trip counts in two slices", faults.in_two_slices, sound=False, runs=10_000
     ),
+    "fault-exact-max-trips": AuditCase(
+        "number of trips, where the exact trips of persons decide how many of them are kept",
+        faults.exact_max_trips,
+        sound=False,
+        pairs=PERSON_PAIRS,
+        runs=10_000,
+    ),
     "fault-no-person-cap": AuditCase(
         "trips of persons without a cap", faults.uncapped_persons, sound=False, pairs=PERSON_PAIRS, runs=10_000
     ),

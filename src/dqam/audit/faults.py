@@ -122,6 +122,14 @@ def uncapped_persons(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any
 
 
 @_looks_at_walks
+def exact_max_trips(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
+    """The number of trips, of each person at most the exact median number of trips of a person, with noise for it."""
+    own = np.unique(persons_of(len(walks)), return_counts=True)[1]
+    m = int(np.median(own))
+    return noise.laplace(np.array([np.minimum(own, m).sum()]), m / epsilon)
+
+
+@_looks_at_walks
 def exact_total(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
     """Noisy cell shares, scaled so that they add up to the exact number of trips."""
     aggregates = _cached(walks)

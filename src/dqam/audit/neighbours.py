@@ -31,6 +31,7 @@ from dqam.geometry.rectangles import Snapped, random_rectangles
 from dqam.geometry.regions import Partition
 from dqam.geometry.walks import Walks
 from dqam.mechanisms import Mechanism
+from dqam.mechanisms.persons import measure_persons
 from dqam.mechanisms.size import EmptyMapError
 from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
@@ -150,10 +151,15 @@ class ScriptedCurator(Curator):
         """See `Curator.partition`."""
         return self._reply(tree, amount, super().partition(tree, budget, amount))
 
+    def narrow(self, max_trips: int) -> None:
+        """See `Curator.narrow`."""
+        super().narrow(max_trips)
+        self.aggregates = self.aggregates.narrowed(max_trips)
+
     def ask(self, question: Any) -> Any:
-        """Ask any question of `QUESTIONS`, with an equal part of the budget."""
+        """Ask any question of `QUESTIONS`, with an equal part of half of the budget."""
         kinds = {**dict.fromkeys(PARTITIONS, self.partition), **dict.fromkeys(SCORES, self.select)}
-        part = self.budget.amount / len(QUESTIONS)
+        part = self.budget.amount / (2 * len(QUESTIONS))
         return kinds.get(type(question), self.measure)(question, self.budget, part)
 
     def _reply(self, question: Any, amount: Any, answer: Any) -> Any:
@@ -193,6 +199,7 @@ class FilePair:
     rows       of the larger file, each with whether it belongs to the unit
     mechanism  asks its questions; None for all of `QUESTIONS`
     promise    whose budget is spent
+    chooses    whether the number of trips that are kept of each person is chosen first, and paid for
     """
 
     setting: Neighbourhood
@@ -200,6 +207,7 @@ class FilePair:
     engine: str
     mechanism: Mechanism | None = None
     promise: Promise = PURE
+    chooses: bool = False
 
     def difference(self) -> str:
         """What tells the two files apart, in words; empty if nothing does."""
@@ -210,7 +218,8 @@ class FilePair:
         """Ask all questions about a file with these rows, and give the answers of `before`."""
         setting, unit = self.setting, self.setting.unit
         queries = Snapped.of(QUERIES, setting.grid)
-        plan = Plan.of(setting.grid, 1, queries=queries, unit=unit.name, max_trips=unit.max_trips, gap=setting.gap)
+        most = "auto" if self.chooses else unit.max_trips
+        plan = Plan.of(setting.grid, 1, queries=queries, unit=unit.name, max_trips=most, gap=setting.gap)
         try:
             with tempfile.TemporaryDirectory(prefix="dqam-") as folder:
                 form = FORMATS[setting.format]
@@ -218,10 +227,10 @@ class FilePair:
                 source.batch = setting.batch
                 plan.check(source, sure=True)
                 with aggregates_of(
-                    plan, source, ContributionBound(unit, setting.salt), self.engine, sketch_key=SKETCH_KEY
+                    plan, source, ContributionBound(plan.unit, setting.salt), self.engine, sketch_key=SKETCH_KEY
                 ) as aggregates:
                     curator = ScriptedCurator(
-                        aggregates, Budget.of(self.promise), SeededNoise(0), unit, wary=setting.wary,
+                        aggregates, Budget.of(self.promise), SeededNoise(0), plan.unit, wary=setting.wary,
                         may_exchange=lambda: False,  # a pure budget has its own pairs
                     )  # fmt: skip
                     curator.script = before.answers if isinstance(before, ScriptedCurator) else None
@@ -233,6 +242,9 @@ class FilePair:
             return error
 
     def _ask(self, curator: ScriptedCurator) -> None:
+        if self.chooses:
+            measure_persons(curator, curator.budget, choose=True)
+            curator.public = curator.public, curator.unit
         if self.mechanism is not None:
             self.mechanism.synthesize(curator, QUERIES, curator.budget)
             return
@@ -303,12 +315,17 @@ class PairResults:
     violations: list[tuple[str, FilePair]] = field(default_factory=list)
 
     def compare(
-        self, files: Neighbourhood, engine: str, mechanism: Mechanism | None = None, promise: Promise = PURE
+        self,
+        files: Neighbourhood,
+        engine: str,
+        mechanism: Mechanism | None = None,
+        promise: Promise = PURE,
+        chooses: bool = False,
     ) -> None:
         """Compare each neighbour with its base."""
-        first = FilePair(files, [], engine, mechanism, promise).run(files.base)
+        first = FilePair(files, [], engine, mechanism, promise, chooses).run(files.base)
         for rows in files.neighbours:
-            pair = FilePair(files, rows, engine, mechanism, promise)
+            pair = FilePair(files, rows, engine, mechanism, promise, chooses)
             second = pair.run([row for _, row in rows], first)
             self.pairs += 1
             if what := difference(first, second):
@@ -349,6 +366,7 @@ def run_pairs(
         mechanism = whole[rng.integers(len(whole))] if rng.uniform() < 0.2 else None
         files = random_neighbourhood(rng, name, unit, most=most)
         promise = promises[int(rng.integers(len(promises)))]
-        results[name, engine, unit.name].compare(files, engine, mechanism, promise)
+        chooses = unit.name == "person" and bool(rng.integers(2))
+        results[name, engine, unit.name].compare(files, engine, mechanism, promise, chooses)
         show((i + 1) / neighbourhoods)
     return results

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,6 +33,22 @@ if TYPE_CHECKING:
     from dqam.privacy.ledger import Account
     from dqam.release.release import Release
     from dqam.sources import Source
+
+
+class MaxTrips(click.ParamType[Any]):
+    """A number of trips from 1 on, or "auto"."""
+
+    name = "number|auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Anything else is refused."""
+        if value == "auto":
+            return "auto"
+        try:
+            return click.IntRange(min=1).convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is neither a whole number from 1 on nor 'auto'.", param, ctx)
+
 
 MADE_UP = (1_000, 10_000, 100_000)  # numbers of trips to plan for, if none is given
 
@@ -63,8 +79,9 @@ MADE_UP = (1_000, 10_000, 100_000)  # numbers of trips to plan for, if none is g
 )
 @click.option(
     "--max-trips",
-    type=click.IntRange(min=1),
-    help="With --unit person: use at most this many trips of each person, chosen at random. Default: 10.",
+    type=MaxTrips(),
+    help="With --unit person: use at most this many trips of each person, chosen at random; or auto, to choose the "
+    "number from a private measurement, which is charged. Default: 10.",
 )
 @click.option(
     "--by",
@@ -128,7 +145,7 @@ def publish(
     output: Path | None,
     mechanism: str,
     unit: str,
-    max_trips: int | None,
+    max_trips: int | str | None,
     by: str | None,
     timezone: str | None,
     queries: Path | None,
@@ -155,7 +172,7 @@ def publish(
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --plan --areas zones.geojson
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 -o porto.nc
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --delta 1e-8 -o porto.nc
-      dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --unit person --max-trips 10 -o porto.nc
+      dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --unit person --max-trips auto -o porto.nc
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --by hour --timezone Europe/Lisbon -o porto.nc
       dqam publish points/ --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --engine duckdb --memory 2GiB -o porto.nc
 

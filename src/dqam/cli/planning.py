@@ -35,6 +35,7 @@ from dqam.release.formatting import (
     sides_on_ground,
     span,
 )
+from dqam.statistics import PersonTrips
 from dqam.values.guarantee import spell, spell_delta
 
 LESS, MORE = "\N{LESS-THAN OR EQUAL TO}", "\N{GREATER-THAN OR EQUAL TO}"
@@ -60,7 +61,8 @@ def show_plan(
             _add_zones(in_json, zones, forecasts)
         print_json(in_json)
         return
-    answers.print(f"A release with {plan.name} would be private for {plan.unit.in_words}, {plan.promise}.")
+    whose = "one person with all their trips" if plan.chooses_max_trips else plan.unit.in_words
+    answers.print(f"A release with {plan.name} would be private for {whose}, {plan.promise}.")
     answers.print(f"Public: {plan.grid}; tuned for {plan.queries_in_words}.", soft_wrap=True)
     if plan.prior is not None:
         answers.print(
@@ -76,6 +78,8 @@ def show_plan(
         for asked in made.questions:
             budget.add_row(asked.name, f"{asked.share * float(made.budget):.4g}", f"{asked.share:.1%}")
         answers.print(budget)
+        if made.max_trips is not None:
+            answers.print(_chosen_max_trips(made), soft_wrap=True)
         if plan.delta:
             answers.print(_use_of_delta(plan, made), soft_wrap=True)
         if made.evenly:
@@ -116,6 +120,18 @@ def show_plan(
     _show_slices(plan, forecasts)
     if zones is not None:
         _show_zones(zones, forecasts)
+
+
+def _chosen_max_trips(made: Forecast) -> str:
+    """Which m to expect, and what it costs."""
+    assert made.max_trips is not None
+    low, high = made.max_trips
+    share = sum(asked.share for asked in made.questions if asked.name == PersonTrips.name)
+    return (
+        f"Of each person, about {low if low == high else f'{low} to {high}'} trips would be kept: the measurement of "
+        f'"{PersonTrips.name}", about {percent(share)} of the budget, would choose the number. It is needed for any '
+        "number, to scale counts up."
+    )
 
 
 def _show_slices(plan: Plan, forecasts: list[Forecast]) -> None:
@@ -346,6 +362,7 @@ def _plan_in_json(plan: Plan, forecasts: list[Forecast]) -> dict[str, Any]:
                 "delta": float(plan.delta) if made.concentrated else None,
                 "rho": float(made.budget) if made.concentrated else None,
                 "evenly": made.evenly,
+                **({} if made.max_trips is None else {"max_trips": made.max_trips}),
                 "budget": [
                     {
                         "kind": asked.kind,

@@ -12,6 +12,8 @@ import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -34,7 +36,7 @@ from dqam.runtime import stopping
 from dqam.runtime.progress import EVERY, Progress, Show, quiet
 from dqam.sources import Source, regrouped
 from dqam.sources.points import assemble_trips
-from dqam.statistics.aggregate import Aggregate, add_up
+from dqam.statistics.aggregate import Aggregate, Part, add_up
 
 T = TypeVar("T")
 
@@ -90,6 +92,14 @@ class Disk:
         with stopping.delay_signals():
             self._temporary.cleanup()
 
+    def narrowed(self, max_trips: int) -> Disk:
+        """See `Engine.narrowed`; the files are kept until the `with` block of the first engine ends."""
+        if self._walks_file is None:
+            raise InputError("Fewer trips of each person can be kept only after the first scan.")
+        made = copy(self)
+        made.unit = replace(self.unit, max_trips=max_trips)
+        return made
+
     def add_up(self, aggregates: Sequence[Aggregate]) -> list[Integers]:
         """Add up the aggregates in one scan."""
         self._scans += 1
@@ -97,27 +107,47 @@ class Disk:
             return add_up(walks, aggregates, self.grid)
 
     def _first_scan(self) -> Generator[AnyWalks]:
-        """Yield all walks, computed from the points, and store them as compact walks."""
-        path = self._folder / "compact_walks"
+        """Yield all walks, computed from the points, and store them as compact walks.
+
+        Trips are sorted by their place among those of their person. So the first trips in the file, as many as persons
+        have at most m of, are those that are kept for m.
+        """
+        path, trips_found = self._folder / "compact_walks", 0
         with path.open("wb") as file, closing(self._sorted()) as points:
             trips: Iterator[Trips] = assemble_trips(points, "person" in self._source.roles, self._source.crs)
             if self._source.slicing is not None:
                 trips = map(self._source.slicing.labelled, trips)
             for walks in (walk(each, self.grid, self._gap) for each in regrouped(trips, BATCH)):
                 yield walks
+                trips_found += len(walks)
                 compact = CompactWalks.of(walks)
                 with self._explained():
                     for array in compact.arrays.values():
                         np.save(file, array)
                     file.flush()
+        if self._kept not in (None, trips_found):  # the places of trips would be wrong
+            raise InputError(f"{self._source.name} changed while it was read; publish again.")
         self._walks_file = path
 
-    def _next_scan(self, path: Path) -> Generator[AnyWalks]:
-        """Yield the same walks, read from the compact walks."""
+    @property
+    def _kept(self) -> int | None:
+        """The number of trips that are kept; None for all."""
+        if self.per_person is None:
+            return None
+        return int(self.per_person @ np.minimum(np.arange(len(self.per_person)), self.unit.max_trips))
+
+    def _next_scan(self, path: Path) -> Generator[AnyWalks | Part]:
+        """Yield the walks of the trips that are kept, read from the compact walks."""
         size, names = path.stat().st_size, CompactWalks.ARRAYS[: None if self.slices else -1]
+        left = self._kept
         with path.open("rb") as file, self._scanning() as show:
-            while file.tell() < size:
-                yield CompactWalks(self.grid, **{name: np.load(file) for name in names})
+            while file.tell() < size and left != 0:
+                walks = CompactWalks(self.grid, **{name: np.load(file) for name in names})
+                if left is None or left >= len(walks):
+                    yield walks
+                else:
+                    yield Part(walks, np.arange(len(walks)) < left)
+                left = None if left is None else max(left - len(walks), 0)
                 show(file.tell() / size)
 
     def _scanning(self) -> AbstractContextManager[Show]:
@@ -148,7 +178,8 @@ class Disk:
                 counts = partial(self._count_persons, base, self._bound.per_person_sql("points", person, trip))
                 self.per_person = self._run(base, counts, "Counting", lambda: max(0.0, base.query_progress()) / 100)
             order = ", ".join(name for name in names if name not in ("x", "y", "kind"))
-            query = f"SELECT * EXCLUDE (row) FROM ({self._bound.sql('points', person, trip)}) ORDER BY {order}"
+            kept = self._bound.sql("points", person, trip)
+            query = f"SELECT * EXCLUDE (row, dqam_place) FROM ({kept}) ORDER BY dqam_place, {order}"
             rows, done = base.sql("SELECT count(*) FROM points").fetchall()[0][0], 0
 
             def sort() -> Iterator[pa.RecordBatch]:

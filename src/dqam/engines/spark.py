@@ -15,6 +15,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -103,12 +105,12 @@ class Spark:
     def add_up(self, aggregates: Sequence[Aggregate]) -> list[Integers]:
         """Add up the aggregates in one scan."""
         self._scans += 1
-        grid = self.grid
+        grid, most = self.grid, self.unit.max_trips
 
         def again(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             use_task_cores()
             rows = (row for batch in batches for row in batch.to_pylist())
-            yield to_record(merged(scan_again(row, grid, aggregates) for row in rows))
+            yield to_record(merged(scan_again(row, grid, aggregates, most) for row in rows))
 
         def added(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield to_record(merged(from_row(row) for batch in batches for row in batch.to_pylist()))
@@ -136,6 +138,14 @@ class Spark:
             self._source.note(found.dropped | ({NO_ID: unknown_rows} if unknown_rows else {}))
         return add_up([], aggregates, grid) if found.sums is None else found.sums
 
+    def narrowed(self, max_trips: int) -> Spark:
+        """See `Engine.narrowed`; the cluster keeps the walks until the `with` block of the first engine ends."""
+        if self._whole is None:
+            raise InputError("Fewer trips of each person can be kept only after the first scan.")
+        made = copy(self)
+        made.unit = replace(self.unit, max_trips=max_trips)
+        return made
+
     def _first_scan(self, aggregates: Sequence[Aggregate]) -> DataFrame:
         """Return a row for each part: the totals and the compact walks of its trips.
 
@@ -154,14 +164,17 @@ class Spark:
                 columns = Columns(**{role: role for role in table.names})
                 part_of = Source(table, columns, crs, swap_axes, on_error, slicing=slicing)
                 trips = ordered_by_time_and_place(part_of.gathered())
-                kept = only_kept(trips, bound.mask(trips.persons, trips.ids))
+                places = bound.places(trips.persons, trips.ids)
+                keep = None if places is None else places < bound.unit.max_trips
+                kept = only_kept(trips, keep)
                 walks = walk(kept, grid, gap)
                 sums = add_up([walks], aggregates, grid)
                 sketch = None if key is None else sketch_of(bound.candidates(trips).summary(), key).to_bytes()
                 rows_in = sum(len(each) for each in streams)
                 persons = bound.per_person(trips.persons)
                 found = PartTotals([part], [fingerprint(kept)], sums, rows_in, part_of.dropped, sketch, persons)
-                kept_walks = saved_arrays(CompactWalks.of(walks).arrays)
+                arrays = CompactWalks.of(walks).arrays
+                kept_walks = saved_arrays(arrays if places is None else arrays | {"places": places[keep]})
             except InputError as reason:
                 kept_walks, found = None, NO_TOTALS._replace(error=str(reason))
             record = to_record(found)

@@ -16,7 +16,7 @@ from dqam.geometry.compact_walks import CompactWalks
 from dqam.geometry.grid import Grid
 from dqam.privacy.contribution import of_two_parts
 from dqam.privacy.sketch import Sketch
-from dqam.statistics.aggregate import Aggregate, add_up, combined
+from dqam.statistics.aggregate import Aggregate, Part, add_up, combined
 
 SUMS = "parts array<bigint>, fingerprints array<bigint>, sums binary, rows bigint, dropped map<string, bigint>, "
 SUMS += "sketch binary, per_person binary, error string"
@@ -79,12 +79,15 @@ def from_row(row: dict[str, Any]) -> PartTotals:
     return PartTotals(row["parts"], row["fingerprints"], sums, row["rows"], dropped, sketch, persons, row["error"])
 
 
-def scan_again(row: dict[str, Any], grid: Grid, aggregates: Sequence[Aggregate]) -> PartTotals:
-    """Scan a part again, from the compact walks in its row of the first scan."""
+def scan_again(row: dict[str, Any], grid: Grid, aggregates: Sequence[Aggregate], most: int) -> PartTotals:
+    """Scan a part again, from the compact walks in its row of the first scan; at most `most` trips of each person."""
     sums = None
     if row["walks"] is not None:
-        with np.load(io.BytesIO(row["walks"])) as arrays:
-            sums = add_up([CompactWalks(grid, **arrays)], aggregates, grid)
+        with np.load(io.BytesIO(row["walks"])) as file:
+            arrays = dict(file)
+        places = arrays.pop("places", None)  # none if every trip is a unit
+        kept = None if places is None else places < most
+        sums = add_up([Part(CompactWalks(grid, **arrays), kept)], aggregates, grid)
     return PartTotals(row["parts"], row["fingerprints"], sums, row["rows"], {}, None, None, row["error"])
 
 

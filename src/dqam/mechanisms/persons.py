@@ -1,13 +1,14 @@
-"""Scale up the counts of a map to all trips: measure how many trips persons have beyond those that are kept.
+"""Scale up the counts of a map to all trips, and choose how many trips of each person to keep.
 
 For the unit 'person', a map counts at most m trips of each person. How many trips there are for each one that is kept
-is a single number, the factor. It is measured with a small part of the budget (`dqam.statistics.person_trips`), and all
-answers are multiplied by it, so answers that never shrink when a rectangle grows still do not.
+is a single number, the factor. It follows from how many persons have how many trips, which is measured with a small
+part of the budget (`dqam.statistics.person_trips`). All answers are multiplied by the factor, so answers that never
+shrink when a rectangle grows still do not. The same measurement, without another question, can choose m.
 
-Persons are grouped by bounds on their number of trips, which grow by a factor of the square root of 2. The noise of a
-bound weighs as much as one person with that many trips, so the largest bounds matter most. Bounds are included in
-ascending order for as long as they can be distinguished from noise. The trips of persons above the last of these are
-part of the uncertainty, because noise could hide some such persons.
+Persons are grouped by bounds on their number of trips, which grow by a factor of the square root of 2. Noise hides
+groups of few persons, and the persons with most trips matter most. So the groups that stand out are used to tell what
+the others are like: the estimate averages over log-normal distributions of the number of trips, each weighted by how
+well it fits all noisy numbers (`KnownTrips`). How far these distributions differ is part of the uncertainty.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, partial
 
 import numpy as np
 
@@ -24,92 +26,180 @@ from dqam.mechanisms.flux_fit import exactly
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.statistics import PersonTrips
+from dqam.statistics.person_trips import KEPT_WEIGHT
 from dqam.values.guarantee import MOST_OF_A_PERSON
 
 # shares of the budget for one measurement after the other, and the relative standard deviation at which to stop
-LOOKS = (Fraction(1, 25), 0.05), (Fraction(2, 25), 0.1), (Fraction(1, 5), np.inf)
-BOUNDS = 16  # up to 2^8 times as many trips as are kept
-CLEAR, ALONE = 1.5, 8.0  # standard deviations above which persons of the next bound, or of any, are told from noise
-TOGETHER = 3  # bounds that may be told from noise together
-HIDDEN, EXPECTED = 3.0, 1.0  # persons above the last bound that noise could hide, in standard deviations
+LOOKS = (Fraction(1, 25), 0.03), (Fraction(2, 25), 0.1), (Fraction(1, 5), np.inf)
+MOST_CHOSEN = 128  # largest m that is chosen from a measurement
+MIDDLES, SPREADS = np.arange(-6, 12.1, 0.25), (0.2, 0.35, 0.5, 0.65, 0.8, 1.0, 1.2, 1.5, 1.9)  # of logarithms
+TOLERANCE = 0.2  # standard deviation of a group from the distribution, relative
+ALONE = 8.0  # standard deviations above which a group is taken as measured, whatever the distribution
+UNLIKE = 1e-12  # probability that a group has nothing to do with the distribution, such as a few persons far apart
+SLACK = 0.02  # relative standard deviation of the factor that is always allowed for
+NOISE, POWER, LEAST = 1.6, -0.4, 0.013  # the error of a map is about NOISE * signal^POWER + LEAST
+LEFT_OUT = 0.15  # how far trips that are left out differ from those that are kept, relative
+
+
+def question_for(m: int | None) -> PersonTrips:
+    """The question for m trips kept of each person, which is one of the bounds; None if m is to be chosen.
+
+    >>> question_for(None).bounds[:8], question_for(10).bounds[:8]
+    ((2, 3, 4, 6, 8, 11, 16, 23), (2, 3, 4, 6, 8, 10, 11, 16))
+    """
+    bounds = {round(2 ** (step / 2)) for step in range(2, 41)} | ({m} if m else set())
+    return PersonTrips(1, tuple(sorted(bounds - {1})))
 
 
 @dataclass(frozen=True)
 class PersonFactor:
     """By what a map of the kept trips must be multiplied to count all trips, and how well that is known.
 
+    max_trips  trips kept of each person
     factor     at least 1
     deviation  its standard deviation
+    kept       number of trips that are kept
     most       trips of a person up to which persons were told apart from noise
     """
 
+    max_trips: int
     factor: float
     deviation: float
+    kept: float
     most: int
 
 
-def bounds_for(max_trips: int) -> tuple[int, ...]:
-    """The bounds by which persons with more than `max_trips` trips are told apart.
-
-    >>> bounds_for(10)[:6], bounds_for(1)[:6]
-    ((14, 20, 28, 40, 57, 80), (2, 3, 4, 5, 6, 8))
-    """
-    found: list[int] = []
-    for step in range(1, BOUNDS + 1):
-        bound = max(round(max_trips * 2 ** (step / 2)), max_trips + 1, found[-1] + 1 if found else 0)
-        found.append(bound)
-        if bound >= MOST_OF_A_PERSON:
-            break
-    return tuple(found)
-
-
-def measure_persons(curator: Curator, budget: Budget) -> PersonFactor:
+def measure_persons(curator: Curator, budget: Budget, choose: bool = False) -> PersonFactor:
     """Measure the factor with a part of `budget`: a little of it, and more if that leaves the factor uncertain.
+
+    If m is to be chosen, the curator keeps that many trips of each person from then on (`Curator.narrow`).
 
     The answers are epsilon-private, so that a budget with a delta can still be exchanged for a pure one.
     """
-    question = PersonTrips(curator.unit.max_trips, bounds_for(curator.unit.max_trips))
+    most = curator.unit.max_trips
+    question = question_for(None if choose else most)
+    candidates = [m for m in (1, *question.bounds) if m <= most] if choose else [most]
     whole, values, precisions = budget.left, [], []
     for share, enough in LOOKS:
         values.append(curator.measure(question, budget, whole * share, pure=True) / question.resolution)
         precisions.append(1 / (2 * float(curator.paid[-1].scale / question.resolution) ** 2))
         mean = np.average(np.stack(values), axis=0, weights=precisions)
-        found = estimate_factor(question, mean, float(sum(precisions)) ** -0.5)
+        known = KnownTrips.of(question, mean, float(sum(precisions)) ** -0.5)
+        found = min(map(known.factor, candidates), key=partial(expected_error, precision=budget.precision()))
         if found.deviation <= enough * found.factor:
             break
+    if choose:
+        curator.narrow(found.max_trips)
     return found
 
 
-def estimate_factor(question: PersonTrips, values: Floats, noise: float) -> PersonFactor:
-    """The factor from noisy values of the statistic, in units of 1, with noise of this standard deviation."""
-    unit, *steps = question.trips_in_one.astype(np.float64)
-    weights, last = np.array(steps), _last_clear(values[1:] / noise)
-    trips, variance = float(values[1 : 1 + last] @ weights[:last]), float(np.square(noise * weights[:last]).sum())
-    if last < len(weights):
-        hidden = noise * weights[last]
-        trips, variance = trips + EXPECTED * hidden, variance + (HIDDEN * hidden) ** 2
-    kept = max(float(values[0]) * unit, 2 * noise * unit, 1.0)
-    most = question.bounds[-1] / question.max_trips - 1
-    more = min(max(trips, 0.0) / kept, most)
-    deviation = min(math.sqrt(variance + (more * noise * unit) ** 2) / kept, most)
-    return PersonFactor(1 + more, deviation, (question.max_trips, *question.bounds)[last])
+def expected_error(found: PersonFactor, precision: float) -> float:
+    """The error to expect of a map of the kept trips that is scaled up, relative to the average answer.
 
-
-def _last_clear(beyond: Floats) -> int:
-    """The number of bounds up to the last one whose persons can be told from noise of standard deviation 1.
-
-    >>> _last_clear(np.array([9.0, 1.5, 1.5, 0.0, 0.0, 2.5])), _last_clear(np.array([0.0, 0.0, 0.0, 0.0, 9.0, 0.0]))
-    (3, 5)
+    It is a public rule, which makes the choice of m a function of noisy answers: with a small m, there is little noise,
+    but many trips are left out, which may differ from those that are kept.
     """
-    last = 0
-    while last < len(beyond):
-        sums = beyond[last : last + TOGETHER].cumsum()
-        clear = sums > CLEAR * np.sqrt(np.arange(1, len(sums) + 1))
-        alone = np.flatnonzero(beyond[last:] > ALONE)
-        if not clear.any() and not len(alone):
-            break
-        last += 1 + int(np.argmax(clear) if clear.any() else alone[0])
-    return last
+    of_map = NOISE * (max(found.kept, 1.0) * precision / found.max_trips) ** POWER + LEAST
+    return math.hypot(of_map, 0.8 * found.deviation / found.factor, LEFT_OUT * (1 - 1 / found.factor))
+
+
+@dataclass(frozen=True, eq=False)
+class KnownTrips:
+    """What noisy values of the statistic tell about how many trips persons have.
+
+    For each distribution of the number of trips, the true value of a group is taken to be normal: around what the
+    distribution predicts, with a standard deviation of `TOLERANCE` times that and that of chance. Together with the
+    noise, this gives the weight of the distribution, and how far it moves the measured values.
+
+    question the statistic
+    noise    the standard deviation of the noise in `values`
+    values   float64[1 + bounds], in units of 1
+    weights  float64[distributions], adding up to 1
+    groups   float64[distributions, bounds]: the value of each group, given the distribution
+    spread   float64[distributions, bounds]: the variances of these
+    """
+
+    question: PersonTrips
+    noise: float
+    values: Floats
+    weights: Floats
+    groups: Floats
+    spread: Floats
+
+    @classmethod
+    def of(cls, question: PersonTrips, values: Floats, noise: float) -> KnownTrips:
+        """What values with noise of this standard deviation tell."""
+        shapes = _shapes(question.bounds)
+        sizes = np.full((len(shapes), 1), max(values[0] * KEPT_WEIGHT, noise))
+        for _ in range(3):  # the number of persons that fits best, by least squares with weights that depend on it
+            variances = _variances(sizes * shapes) + noise**2
+            fitted = (shapes * values / variances).sum(axis=1) / (shapes**2 / variances).sum(axis=1)
+            sizes = np.maximum(fitted, 1.0)[:, None]
+        expected = sizes * shapes
+        allowed = _variances(expected)
+        variances = allowed + noise**2
+        fits = -((values - expected) ** 2 / variances + np.log(variances)) / 2
+        fit = np.maximum(fits, math.log(UNLIKE / max(values[0] * KEPT_WEIGHT, noise))).sum(axis=1)
+        weights = np.exp(fit - fit.max())
+        trust = np.where(values > expected + ALONE * noise, 1.0, allowed / variances)[:, 1:]
+        groups = expected[:, 1:] + trust * (values - expected)[:, 1:]
+        return cls(question, noise, values, weights / weights.sum(), groups, trust * noise**2)
+
+    def factor(self, m: int) -> PersonFactor:
+        """The factor for m trips kept of each person."""
+        bounds = self.question.bounds
+        beyond, kept = np.array(bounds) - 1.0, _kept_in_one(bounds, m)
+        persons = max(self.values[0], 2 * self.noise) * KEPT_WEIGHT
+        some = persons + (self.groups * kept).sum(axis=1)
+        factors = (persons + self.groups @ beyond) / some
+        order = np.argsort(factors)
+        shares = np.cumsum(self.weights[order])
+        low, middle, high = factors[order][np.minimum(np.searchsorted(shares, (0.1, 0.5, 0.9)), len(order) - 1)]
+        slopes = (beyond - factors[:, None] * kept) / some[:, None]
+        of_noise = (slopes**2 * self.spread).sum(axis=1) + ((factors - 1) * KEPT_WEIGHT * self.noise / some) ** 2
+        of_shape = ((high - low) / 2.56) ** 2
+        deviation = math.sqrt(float(self.weights @ of_noise) + of_shape + (SLACK * middle) ** 2)
+        clear = np.flatnonzero(self.weights @ self.groups > 2 * self.noise)
+        most = max(m, bounds[clear[-1]] if len(clear) else 1)
+        return PersonFactor(m, max(float(middle), 1.0), deviation, float(self.weights @ some), most)
+
+
+def _variances(expected: Floats) -> Floats:
+    """How far groups may be from what a distribution predicts."""
+    return (TOLERANCE * expected) ** 2 + expected
+
+
+@cache
+def _distributions() -> tuple[Floats, Floats]:
+    """Numbers of trips, and which share of the persons has each of them, by distribution."""
+    trips = np.unique(np.rint(np.geomspace(1, MOST_OF_A_PERSON, 1_000)))
+    middles, spreads = (each.reshape(-1, 1) for each in np.meshgrid(MIDDLES, SPREADS))
+    logs = np.log(np.gradient(trips) / trips) - ((np.log(trips) - middles) / spreads) ** 2 / 2
+    persons = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return trips, persons / persons.sum(axis=1, keepdims=True)
+
+
+@cache
+def _shapes(bounds: tuple[int, ...]) -> Floats:
+    """float64[distributions, 1 + bounds]: the values of the statistic for one person."""
+    trips, persons = _distributions()
+    beyond = _by_group(bounds, persons * (trips - 1)) / (np.array(bounds) - 1)
+    return np.column_stack([np.full(len(beyond), 1 / KEPT_WEIGHT), beyond])
+
+
+@cache
+def _kept_in_one(bounds: tuple[int, ...], m: int) -> Floats:
+    """float64[distributions, bounds]: the kept trips beyond the first of each person, for a value of 1 of a group."""
+    trips, persons = _distributions()
+    kept = _by_group(bounds, persons * (np.minimum(trips, m) - 1))
+    values, most = _shapes(bounds)[:, 1:], np.minimum(bounds, m) - 1.0
+    return np.divide(kept, values, out=np.tile(most, (len(kept), 1)), where=values > 1e-200)
+
+
+def _by_group(bounds: tuple[int, ...], amounts: Floats) -> Floats:
+    """Amounts by number of trips, summed for each bound."""
+    ends = np.searchsorted(_distributions()[0], (1, *bounds), side="right")
+    return np.diff(np.column_stack([np.zeros(len(amounts)), amounts.cumsum(axis=1)])[:, ends], axis=1)
 
 
 def made_whole(histogram: SpatialHistogram, factor: float, monotone: bool) -> SpatialHistogram:

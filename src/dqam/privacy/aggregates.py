@@ -48,6 +48,9 @@ class Engine(Protocol):
     def add_up(self, aggregates: Sequence[Aggregate]) -> list[Integers]:
         """The total of each aggregate over all trips, in one scan."""
 
+    def narrowed(self, max_trips: int) -> Engine:
+        """The same engine, which keeps fewer trips of each person; not before the first scan."""
+
 
 class InMemory:
     """The engine that has all walks in memory.
@@ -56,6 +59,7 @@ class InMemory:
     unit  the unit that `kept` was chosen for; None if all trips count
     slices  the number of slices, if the walks are labelled with them
     per_person  the number of persons by their number of trips
+    places  the place of each trip among those of its person (`ContributionBound.places`), to keep fewer of them later
     """
 
     def __init__(
@@ -65,19 +69,27 @@ class InMemory:
         unit: Unit | None = None,
         slices: int | None = None,
         per_person: Integers | None = None,
+        places: Integers | None = None,
     ) -> None:
         if slices is not None and walks.slices is None:
             raise InputError(f"These walks have no slices, and {slices} were named; walk trips that have slices.")
         if unit is not None and unit.name == "person" and kept is None:
             raise InputError("For the unit 'person', kept must say which trips count.")
         self.walks, self.kept, self.unit, self.grid, self.slices = walks, kept, unit, walks.grid, slices
-        self.per_person = per_person
+        self.per_person, self.places = per_person, places
         self.sketch: Sketch | None = None
         self._part = Part(walks, kept)
 
     def add_up(self, aggregates: Sequence[Aggregate]) -> list[Integers]:
         """Add up the aggregates over the walks in memory."""
         return [aggregate.add_up(self._part) for aggregate in aggregates]
+
+    def narrowed(self, max_trips: int) -> InMemory:
+        """See `Engine.narrowed`."""
+        if self.places is None:
+            raise InputError("To keep fewer trips of each person, the places of trips must be known.")
+        kept = self.places < max_trips
+        return InMemory(self.walks, kept, Unit.person(max_trips), self.slices, self.per_person, self.places)
 
 
 class Aggregates:
@@ -103,9 +115,16 @@ class Aggregates:
         unit: Unit | None = None,
         slices: int | None = None,
         per_person: Integers | None = None,
+        places: Integers | None = None,
     ) -> Aggregates:
         """Aggregates over walks in memory; if these are labelled, `slices` is the number of slices."""
-        return cls(InMemory(walks, kept, unit, slices, per_person))
+        return cls(InMemory(walks, kept, unit, slices, per_person, places))
+
+    def narrowed(self, max_trips: int) -> Aggregates:
+        """Aggregates over at most this many trips of each person, the first of those that these count."""
+        if self.unit is None or self.unit.name != "person" or not 1 <= max_trips <= self.unit.max_trips:
+            raise InputError(f"Of {self.unit}, {max_trips} trips cannot be chosen; give 1 to its max_trips.")
+        return Aggregates(self.engine.narrowed(max_trips), self._first)
 
     @property
     def grid(self) -> Grid:

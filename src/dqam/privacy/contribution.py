@@ -5,6 +5,9 @@ without ids are numbered within each person instead. Which trips are kept depend
 the salt, which is public and drawn at random for each publication: with or without another person they are the same. So
 a person changes what is counted by at most m trips. Trips without a person are left out.
 
+The place of a trip in this order does not depend on m. Engines remember it, so that fewer trips of each person can be
+kept later (`Engine.narrowed`), when a private measurement has told how many.
+
 How many trips each person has is counted here too, before any are left out (`dqam.statistics.person_trips`).
 """
 
@@ -26,6 +29,7 @@ from dqam.geometry.trips import Trips
 from dqam.values.guarantee import MOST_OF_A_PERSON, Unit
 
 Ids: TypeAlias = Sequence[object] | pa.Array | None
+NOWHERE = np.iinfo(np.int64).max  # the place of a trip without a person
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,12 @@ class ContributionBound:
 
     def mask(self, persons: Ids, trips: Ids = None) -> Mask | None:
         """Which trips in memory are kept, given the ids of their persons and of the trips; None for all."""
+        places = self.places(persons, trips)
+        return None if places is None else places < self.unit.max_trips
+
+    def places(self, persons: Ids, trips: Ids = None) -> Integers | None:
+        """int64[trips]: the place of each trip in memory among those of its person, from 0 on; None for the unit
+        'trip'. A trip whose person is unknown is at the last possible place, where it is never kept."""
         if self.unit.name == "trip":
             return None
         values = _plain(persons, "person")
@@ -58,9 +68,9 @@ class ContributionBound:
             base.register("trips", pa.table({"trip": numbers if ids is None else ids, "row": np.arange(len(person))}))
             order = base.sql(f"SELECT row FROM trips ORDER BY {self._order('trip')}, row").fetchnumpy()["row"]
         by_person = order[np.argsort(person[order], kind="stable")]
-        keep = np.zeros(len(person), np.bool_)
-        keep[by_person[np.arange(len(person)) - firsts < self.unit.max_trips]] = True
-        return keep & known
+        places = np.empty(len(person), np.int64)
+        places[by_person] = np.arange(len(person)) - firsts
+        return np.where(known, places, NOWHERE)
 
     def per_person(self, persons: Ids) -> Integers | None:
         """int64[t + 1]: the number of persons with 0, 1, ..., t trips, given the ids of the persons of all trips; None
@@ -80,19 +90,20 @@ class ContributionBound:
         return trips.kept(None, trips.persons.is_valid().to_numpy(zero_copy_only=False))
 
     def sql(self, table: str, person: str | None, trip: str | None) -> str:
-        """DuckDB SQL that selects the kept rows of `table`, which has one point per row.
+        """DuckDB SQL that selects the kept rows of `table`, which has one point per row; with a column dqam_place for
+        the place of the trip among those of its person, from 1 on.
 
         Without a column for the trip all points of a person are one trip.
         """
         if self.unit.name == "person" and person is None:
             raise unknown_person()
         if self.unit.name == "trip" or trip is None:
-            return f"SELECT * FROM {table}"
+            return f"SELECT *, 1 AS dqam_place FROM {table}"
         place = f"row_number() OVER (PARTITION BY {person} ORDER BY {self._order(trip)})"
+        placed = f"SELECT {person}, {trip}, {place} AS dqam_place FROM (SELECT DISTINCT {person}, {trip} FROM {table})"
         return (
-            f"SELECT {table}.* FROM {table} JOIN (SELECT {person}, {trip} FROM (SELECT {person}, {trip}, {place} AS "
-            f"dqam_place FROM (SELECT DISTINCT {person}, {trip} FROM {table})) WHERE dqam_place <= "
-            f"{self.unit.max_trips}) AS kept ON {table}.{person} = kept.{person} AND {table}.{trip} = kept.{trip}"
+            f"SELECT {table}.*, dqam_place FROM {table} JOIN ({placed} QUALIFY dqam_place <= {self.unit.max_trips}) "
+            f"AS kept ON {table}.{person} = kept.{person} AND {table}.{trip} = kept.{trip}"
         )
 
     def per_person_sql(self, table: str, person: str, trip: str | None) -> str:

@@ -106,7 +106,10 @@ class Curator:
         if engine.kept is not None:
             raise InputError("These aggregates count only some trips already; for the unit 'person' give the walks.")
         bound = ContributionBound.of(self.unit, self._noise.generator())
-        return Aggregates.of(engine.walks, bound.mask(persons), self.unit, engine.slices, bound.per_person(persons))
+        places, per_person = bound.places(persons), bound.per_person(persons)
+        assert places is not None
+        kept = places < self.unit.max_trips
+        return Aggregates.of(engine.walks, kept, self.unit, engine.slices, per_person, places)
 
     @property
     def unit(self) -> Unit:
@@ -197,6 +200,22 @@ class Curator:
         )
         assert entry.epsilon is not None
         return kind.grow(tree, self._aggregates.totals(tree), self._noise, entry.epsilon, most)
+
+    def narrow(self, max_trips: int) -> None:
+        """From now on, keep at most so many trips of each person, no more than before, and charge for these only.
+
+        The number may depend on the answers so far. To see this, fix these answers and so the number m: then every
+        later question is about the first m trips of each person in the order of `dqam.privacy.contribution`. A person
+        changes these by at most m trips, which is what later questions are charged for. So each answer costs its
+        epsilon whatever the answers before it were, and epsilons (or rhos) add up as for any questions that depend on
+        earlier answers. No data is looked at here.
+        """
+        with self._lock:
+            if self._closed:
+                raise BudgetError("The publication has ended; nothing more can be asked.")
+            narrowed = self._aggregates.narrowed(operator.index(max_trips))
+            self._aggregates = narrowed  # first: a question that is asked meanwhile is then charged for too many trips
+            self._unit = Unit.person(max_trips)
 
     def exchange(self) -> bool:
         """Continue with the pure budget of the same epsilon, if all answers so far are epsilon-private; say whether.

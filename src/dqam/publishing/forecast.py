@@ -28,10 +28,16 @@ from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing.forecast_table import PlannedQuestion, measured_table
-from dqam.publishing.person_forecast import combined, expected_factors, kept_signal, with_persons
+from dqam.publishing.person_forecast import (
+    combined,
+    expected_factors,
+    expected_max_trips,
+    kept_signal,
+    with_persons,
+)
 from dqam.publishing.plan import Plan, default_queries
 from dqam.publishing.slice_forecast import SliceForecast, forecast_slices
-from dqam.values.guarantee import Promise
+from dqam.values.guarantee import Promise, Unit
 
 STAND_INS = 30_000  # at most so many trips are generated
 ASKED = 2_000  # rectangles of each band
@@ -66,6 +72,8 @@ class Forecast:
     errors     the expected error of each band of sizes
     data_sets  labels of the data sets that the errors were measured on
     slices     what to expect of the slices; None if there are none
+    max_trips  the smallest and the largest number of trips kept of each person to expect, if it is to be chosen; for
+               the rest of the forecast, their geometric mean is
     """
 
     trips: int
@@ -77,6 +85,7 @@ class Forecast:
     errors: tuple[ExpectedError, ...]
     data_sets: tuple[str, ...]
     slices: SliceForecast | None = None
+    max_trips: tuple[int, int] | None = None
 
 
 def forecast(plan: Plan, trips: int, seed: int = 0, whole: bool = True) -> Forecast:
@@ -85,6 +94,11 @@ def forecast(plan: Plan, trips: int, seed: int = 0, whole: bool = True) -> Forec
     whole  whether the publication takes the whole budget of its data set. Only then can a budget with a delta be
            exchanged for a pure one
     """
+    if plan.chooses_max_trips:
+        low, high = expected_max_trips(plan, trips, seed)
+        unit = Unit.person(round((low * high) ** 0.5))
+        made = forecast(replace(plan, unit=unit, chooses_max_trips=False), trips, seed, whole)
+        return replace(made, max_trips=(low, high))
     if is_measured(plan):
         return _looked_up(plan, trips, whole)
     return _simulated(plan, trips, seed, whole)

@@ -29,7 +29,7 @@ from dqam.publishing.plan import Plan
 from dqam.statistics import PersonTrips
 
 # trips a person, their spread in logarithms, and how far the trips that are left out differ from those that are kept
-POPULATIONS = (10, 0.8, 0.0), (7, 1.4, 0.3)
+POPULATIONS = (10, 0.8, 0.0), (7, 1.4, 0.45)
 RUNS = 12
 MOST_PERSONS = 100_000  # that are made up
 
@@ -41,11 +41,14 @@ class ExpectedFactor:
     kept   the share of the trips that would be kept
     spent  the share of the budget that would be spent on the factor
     error  mean absolute error of counts made whole, relative to them, even if the map of the kept trips had none
+    hard   whether the map of the kept trips is as hard to make as that of the hardest data set: persons with very many
+           trips repeat them, so trips are in few places
     """
 
     kept: float
     spent: Fraction
     error: float
+    hard: bool = False
 
 
 def expected_factors(plan: Plan, trips: int, seed: int = 0) -> list[ExpectedFactor]:
@@ -61,8 +64,21 @@ def expected_factors(plan: Plan, trips: int, seed: int = 0) -> list[ExpectedFact
             curator = _curator(plan, np.bincount(own) * times, seed + run)
             errors.append(abs(measure_persons(curator, curator.budget).factor * kept - 1))
             spent += curator.spent / curator.budget.amount / RUNS
-        found.append(ExpectedFactor(kept, spent, math.hypot(float(np.mean(errors)), different * (1 - kept))))
+        error = math.hypot(float(np.mean(errors)), different * (1 - kept))
+        found.append(ExpectedFactor(kept, spent, error, different > 0))
     return found
+
+
+def expected_max_trips(plan: Plan, trips: int, seed: int = 0) -> tuple[int, int]:
+    """The smallest and the largest m to expect where a plan lets a measurement choose it for about so many trips: the
+    medians of what is chosen for each population."""
+    found = []
+    for mean, spread, _ in POPULATIONS:
+        own, times = made_up_persons(trips, mean, spread)
+        curators = (_curator(plan, np.bincount(own) * times, seed + run) for run in range(RUNS))
+        chosen = [measure_persons(curator, curator.budget, choose=True).max_trips for curator in curators]
+        found.append(sorted(chosen)[RUNS // 2])
+    return min(found), max(found)
 
 
 def made_up_persons(trips: int, mean: float, spread: float) -> tuple[Integers, int]:
@@ -91,7 +107,10 @@ def combined(
     if not factors:
         return error_at(1.0)
     rows = [(one.error, error_at(one.kept * float(1 - one.spent))) for one in factors]
-    errors = [math.hypot(error, row[0]) for error, row in rows]
+    errors = [
+        math.hypot(one.error, row[2] if one.hard and row[2] is not None else row[0])
+        for one, (_, row) in zip(factors, rows, strict=True)
+    ]
     low = [math.hypot(error, row[1]) for error, row in rows if row[1] is not None]
     high = [math.hypot(error, row[2]) for error, row in rows if row[2] is not None]
     return float(np.mean(errors)), min(low, default=None), max(high, default=None)
@@ -114,6 +133,7 @@ def with_persons(factors: list[ExpectedFactor], questions: tuple[PlannedQuestion
 def _curator(plan: Plan, per_person: Integers, seed: int) -> Curator:
     """A curator of made-up persons, none of whose trips are on the map."""
     grid = Grid((0.0, 0.0, 1.0, 1.0), 1, 1)
-    kept = np.zeros(0, np.bool_)
-    aggregates = Aggregates.of(walk(Trips.from_lists([]), grid), kept, plan.unit, per_person=per_person)
+    places = np.zeros(0, np.int64)
+    nothing = walk(Trips.from_lists([]), grid)
+    aggregates = Aggregates.of(nothing, places == 0, plan.unit, per_person=per_person, places=places)
     return Curator(aggregates, Budget.of(plan.promise), SeededNoise(seed), plan.unit)

@@ -61,7 +61,7 @@ def publish(
     prior: Release | str | os.PathLike[str] | None = None,
     title: str = TITLE,
     unit: str = "trip",
-    max_trips: int | None = None,
+    max_trips: int | str | None = None,
     dataset: str | None = None,
     total: Number | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
@@ -98,7 +98,9 @@ def publish(
     title      of the map; public
 
     The promise:
-    unit       whose presence is hidden: one "trip", or one "person" with at most `max_trips` trips, 10 by default
+    unit       whose presence is hidden: one "trip", or one "person" with all their trips
+    max_trips  of each person, at most so many trips are used, chosen at random: 10 by default, or "auto", with which a
+               private measurement, which is needed anyway, chooses the number
     dataset    the name of the data set, to whose budget everything published of these trips is charged; by default the
                file's own name
     total      epsilon that may ever be spent on the data set, set at its first publication. By default the first
@@ -263,19 +265,21 @@ def aggregates_of(
     with watching(progress, f"Reading {source.name}", lambda: source.progress):
         whole = source.gathered()
     slices = None if source.slicing is None else len(source.slicing)
-    kept, per_person = bound.mask(whole.persons, whole.ids), bound.per_person(whole.persons)
-    local = InMemory(walk(whole, plan.grid, plan.gap), kept, plan.unit, slices, per_person)
+    places, per_person = bound.places(whole.persons, whole.ids), bound.per_person(whole.persons)
+    kept = None if places is None else places < plan.unit.max_trips
+    local = InMemory(walk(whole, plan.grid, plan.gap), kept, plan.unit, slices, per_person, places)
     if sketch_key is not None:
         local.sketch = sketch_of(bound.candidates(whole).summary(), sketch_key)
     yield Aggregates(local)
 
 
 def _after_first_scan(engine: Engine, plan: Plan) -> Aggregates:
-    """Aggregates after the first scan."""
-    aggregates = Aggregates(engine, [*TripCount().aggregates, *plan.first_scan()])
+    """Aggregates after the first scan. If it is not known yet which trips count, it only counts those that may."""
+    first = [*TripCount().aggregates, *plan.first_scan()]
+    aggregates = Aggregates(engine, first[:1] if plan.chooses_max_trips else first)
     if aggregates.value(TripCount())[0] > MOST_TRIPS:
         raise InputError(f"At most {MOST_TRIPS:,} trips can be counted at once; split the data set.")
-    return aggregates
+    return Aggregates(engine, first) if plan.chooses_max_trips else aggregates
 
 
 def data_set_name(trips: object) -> str:

@@ -24,7 +24,7 @@ from dqam.geometry.slicing import Slicing
 from dqam.geometry.walks import Gap
 from dqam.mechanisms import MECHANISMS, Flux, Mechanism, Synthesis, make
 from dqam.mechanisms.flux_uncertainty import FluxEstimate
-from dqam.mechanisms.persons import made_whole, measure_persons
+from dqam.mechanisms.persons import MOST_CHOSEN, made_whole, measure_persons
 from dqam.mechanisms.slices import SHARE, find_patterns, known_questions, measure_slices
 from dqam.privacy.contribution import unknown_person
 from dqam.privacy.curator import Curator
@@ -38,6 +38,7 @@ from dqam.values.guarantee import Number, Promise, Unit, spell, spell_delta
 
 QUERIES = 16_000
 MAX_TRIPS = 10  # of a person, by default
+AUTO = "auto"  # instead of a number: chosen from a private measurement
 LONGEST = 200  # characters of a title
 TITLE = "Distinct trips on a map"
 LARGE, HUGE = 4, 10  # epsilons above these get a remark, and need `sure`
@@ -52,6 +53,8 @@ class Plan:
     queries           int64[m, 4], rectangles of cells that the map is tuned for
     queries_in_words  what they are
     name, about, monotone, parameters  of the mechanism, read once, before it sees any answer
+    chooses_max_trips  whether a private measurement chooses how many trips of each person are kept; `unit` then has the
+                      largest number that it can choose
     slicing           the rule that puts each trip into a slice; None if there are no slices
     prior             public pattern of trips for flux; None if there is none
 
@@ -75,6 +78,7 @@ class Plan:
     delta: Fraction = Fraction(0)
     slicing: Slicing | None = None
     prior: PublicPrior | None = None
+    chooses_max_trips: bool = False
 
     @property
     def promise(self) -> Promise:
@@ -89,7 +93,7 @@ class Plan:
         mechanism: str | Mechanism = "flux",
         queries: ArrayLike | Snapped | None = None,
         unit: str = "trip",
-        max_trips: int | None = None,
+        max_trips: int | str | None = None,
         gap: Gap | str | None = None,
         title: str = TITLE,
         delta: Number | None = None,
@@ -108,7 +112,13 @@ class Plan:
         for what, text in (("title", title), ("about of the mechanism", about)):
             if not isinstance(text, str) or not text.isprintable() or not 0 < len(text) <= LONGEST:
                 raise InputError(f"{what} must be one line of 1 to {LONGEST} characters; got {text!r:.60}.")
-        whose = Unit(unit, max_trips if max_trips is not None else MAX_TRIPS if unit == "person" else 1)
+        chooses = max_trips == AUTO
+        if chooses and unit != "person":
+            raise InputError(f"max_trips='auto' is for unit='person'; got {unit!r}, where every trip counts once.")
+        if isinstance(max_trips, str) and not chooses:
+            raise InputError(f"max_trips must be a whole number or 'auto'; got {max_trips!r:.60}.")
+        most = MOST_CHOSEN if chooses else max_trips
+        whose = Unit(unit, int(most) if most is not None else MAX_TRIPS if unit == "person" else 1)
         if queries is None:
             cells = default_queries(grid)
             in_words = f"{QUERIES:,} random rectangles, all equally likely"
@@ -131,8 +141,9 @@ class Plan:
             raise InputError(f"A prior needs the mechanism 'flux'; got {name!r}.")
         public = None if prior is None else PublicPrior.of(prior, grid)
         plan = cls(
-            grid, promise.epsilon, made, whose, cells, in_words, silence, title, *says, promise.delta, slicing, public
-        )
+            grid, promise.epsilon, made, whose, cells, in_words, silence, title, *says, promise.delta, slicing, public,
+            chooses,
+        )  # fmt: skip
         plan.first_scan()  # raises if the mechanism cannot be used
         return plan
 
@@ -194,7 +205,7 @@ class Plan:
         if curator.slices != (None if self.slicing is None else len(self.slicing)):
             raise InputError("The curator's trips have different slices from the plan.")
         budget = curator.budget
-        persons = measure_persons(curator, budget) if self.unit.name == "person" else None
+        persons = measure_persons(curator, budget, self.chooses_max_trips) if self.unit.name == "person" else None
         if self.slicing is not None:
             budget, of_slices = curator.budget.split(map=1 - SHARE, slices=SHARE)
         if self.prior is not None and isinstance(self.mechanism, Flux):
@@ -234,7 +245,7 @@ class Plan:
             parameters=self.parameters,
             epsilon=self.epsilon if curator.concentrated else curator.spent,
             delta=self.delta if curator.concentrated else Fraction(0),
-            unit=self.unit,
+            unit=curator.unit,
             queries=self.queries_in_words,
             gap="" if self.gap is None else str(self.gap),
             salt=salt if self.unit.name == "person" else "",
@@ -247,6 +258,7 @@ class Plan:
             prior="" if self.prior is None else self.prior.source,
             factor=1.0 if persons is None else persons.factor,
             scaled_up_to=0 if persons is None else persons.most,
+            max_trips_chosen=self.chooses_max_trips,
         )
         return Release(histogram, provenance, uncertainty, share_noise)
 

@@ -45,6 +45,7 @@ class Provenance:
                      were not
     scaled_up_to     the largest number of trips of a person that the measurement behind the factor could tell from
                      noise; 0 if counts were not multiplied
+    max_trips_chosen  whether `unit.max_trips` was chosen by one of the paid questions; otherwise it was public
     """
 
     id: str
@@ -70,6 +71,7 @@ class Provenance:
     prior: str = ""
     factor: float = 1.0
     scaled_up_to: int = 0
+    max_trips_chosen: bool = False
 
     def __post_init__(self) -> None:
         check_mechanism(self.mechanism)
@@ -78,6 +80,8 @@ class Provenance:
         scaled = self.scaled_up_to >= self.unit.max_trips and 1 <= self.factor < math.inf and self.unit.name == "person"
         if not scaled and (self.factor, self.scaled_up_to) != (1, 0):
             raise InputError(f"A factor of {self.factor} up to {self.scaled_up_to} trips does not fit {self.unit}.")
+        if self.max_trips_chosen and not self.scaled_up_to:
+            raise InputError("The number of trips kept of each person cannot have been chosen: it was not measured.")
         if self.delta:
             most = Promise.of(self.epsilon, self.delta).rho
             if most is None or self.spent > most:
@@ -130,7 +134,8 @@ class Provenance:
         """Which trips are counted, if not all; for readers of the numbers."""
         if self.unit.name == "trip":
             return ""
-        kept = f"from at most {self.unit.max_trips} trips of each person"
+        chosen = ", a number chosen privately" if self.max_trips_chosen else ""
+        kept = f"from at most {self.unit.max_trips} trips of each person{chosen}"
         return kept if not self.scaled_up_to else f"scaled up to all trips {kept}"
 
 

@@ -44,8 +44,9 @@ ADDED: dict[str, Any] = {  # since the first version, with what they are in file
     "prior": "",
     "factor": 1.0,
     "scaled_up_to": 0,
+    "max_trips_chosen": False,
 }
-FLAGS = ("private", "row_is_trip", "monotone")
+FLAGS = ("private", "row_is_trip", "monotone", "max_trips_chosen")
 FRACTION = re.compile(r"\d{1,101}(/\d{1,101})?", re.ASCII)
 DELTA = re.compile(r"(10\^-\d{1,4})?", re.ASCII)
 LARGEST_FILE = 2**32  # bytes

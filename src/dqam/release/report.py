@@ -217,6 +217,7 @@ def _details(provenance: Provenance, grid: Grid) -> list[tuple[str, Any]]:
         ("ε", provenance.epsilon),
         *([("δ", spell_delta(provenance.delta)), (RHO, float(promise.rho))] if promise.rho else []),
         ("Unit of privacy", "trip" if unit.name == "trip" else f"person, with at most {unit.max_trips:,} trips"),
+        *([("max_trips", f"chosen privately: {unit.max_trips:,}")] if provenance.max_trips_chosen else []),
         ("Neighbours", provenance.neighbours.value),
         ("Mechanism", provenance.mechanism),
         *(

@@ -99,15 +99,15 @@ class Aggregate(ABC):
         return ()
 
 
-def add_up(batches: Iterable[AnyWalks], aggregates: Sequence[Aggregate], grid: Grid) -> list[Integers]:
-    """Each aggregate, summed over batches of walks on `grid`, of which there may be none.
+def add_up(batches: Iterable[AnyWalks | Part], aggregates: Sequence[Aggregate], grid: Grid) -> list[Integers]:
+    """Each aggregate, summed over batches of walks on `grid`, or of parts of which some trips count; there may be none.
 
     Every engine runs this on its parts.
     """
     nothing = walk(Trips.from_lists([], grid.crs), grid)
     totals: list[Integers] | None = None
     for batch in chain([nothing], batches):
-        part = Part(batch)
+        part = batch if isinstance(batch, Part) else Part(batch)
         totals = combined(totals, [aggregate.add_up(part) for aggregate in aggregates])
     assert totals is not None
     return totals

@@ -28,7 +28,7 @@ WITHIN = 0.8  # how far the answer to a rectangle within one cell of the finest 
 QUANTILES = 64  # number of quantiles of the normal distribution over which errors are averaged
 UNKNOWN = 0.4  # standard deviation of an answer to an area, relative to its `unknown` part
 RECROSSED = 0.25  # of the crossings of a line, because a trip that crosses and returns is often counted once
-DIFFERENT = 0.25  # standard deviation of how much trips that were left out differ from those counted, relative
+DIFFERENT = 0.4  # standard deviation of how much trips that were left out differ from those counted, relative
 LOW, HIGH = 0.08, 0.03  # within these fractions of 0 and of all trips, the model's error is reduced
 
 
