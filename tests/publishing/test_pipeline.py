@@ -99,7 +99,6 @@ def test_what_is_not_paid_draws_no_noise(ledger: Ledger, monkeypatch: pytest.Mon
         ({"max_trips": "auto"}, "max_trips='auto' is for unit='person'; got 'trip'"),
         ({"unit": "person", "max_trips": "many"}, "a whole number or 'auto'; got 'many'"),
         ({"unit": "person", "max_trips": "10"}, "a whole number or 'auto'; got '10'"),
-        ({"unit": "person", "max_trips": "auto"}, "have no person column"),
         ({"gap": "long"}, "gap must be a number"),
         ({"gap": 120}, "gap must be a text such as '120s'"),
         ({"queries": [(1, 2, 3)]}, "rows of four numbers"),
@@ -116,6 +115,7 @@ def test_what_is_not_paid_draws_no_noise(ledger: Ledger, monkeypatch: pytest.Mon
         ({"trips": NO_TRIP_IDS}, "has no trip ids"),
         ({"gap": "2min", "trips": Trips(TRIPS.x, TRIPS.y, TRIPS.offsets)}, "needs points with times"),
         ({"trips": Trips(TRIPS.x, TRIPS.y, TRIPS.offsets), "unit": "person"}, "no person column"),
+        ({"trips": Trips(TRIPS.x, TRIPS.y, TRIPS.offsets), "unit": "person", "max_trips": "auto"}, "no person column"),
     ],
 )
 def test_what_fails_costs_nothing(ledger: Ledger, how: dict[str, Any], match: str) -> None:

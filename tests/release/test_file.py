@@ -128,6 +128,7 @@ def test_it_holds_nothing_but_what_was_charged_or_public(tmp_path: Path) -> None
                 "delta",
                 "factor",
                 "scaled_up_to",
+                "max_trips_chosen",
                 "unit",
             ),
             *(
