@@ -74,7 +74,12 @@ def measured(trips: Trips, grid: Grid, epsilon: int, m: int | str, runs: int) ->
     expected = forecast(plan, len(trips)).errors[0]
     words = [error_in_words(float(np.mean(errors))) for errors in (before, after)]
     kept_of_each = str(m) if m != "auto" else f"auto ({' to '.join(map(str, sorted({min(chosen), max(chosen)})))})"
-    return [kept_of_each, *words, f"{np.mean(held):.0%}", error_in_words(expected.error, expected.low, expected.high)]
+    return [
+        kept_of_each,
+        *words,
+        f"{100 * np.mean(held):.0f} %",
+        error_in_words(expected.error, expected.low, expected.high),
+    ]
 
 
 def main(*given: str) -> None:
