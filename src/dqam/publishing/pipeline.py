@@ -99,8 +99,8 @@ def publish(
 
     The promise:
     unit       whose presence is hidden: one "trip", or one "person" with all their trips
-    max_trips  of each person, at most so many trips are used, chosen at random: 10 by default, or "auto", with which a
-               private measurement, which is needed anyway, chooses the number
+    max_trips  at most this many trips of each person are used, chosen at random; 10 by default. "auto" chooses the
+               number from a private measurement that is needed in any case, to scale counts up
     dataset    the name of the data set, to whose budget everything published of these trips is charged; by default the
                file's own name
     total      epsilon that may ever be spent on the data set, set at its first publication. By default the first

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -112,13 +113,10 @@ class Plan:
         for what, text in (("title", title), ("about of the mechanism", about)):
             if not isinstance(text, str) or not text.isprintable() or not 0 < len(text) <= LONGEST:
                 raise InputError(f"{what} must be one line of 1 to {LONGEST} characters; got {text!r:.60}.")
-        chooses = max_trips == AUTO
+        chooses = isinstance(max_trips, str) and max_trips == AUTO
         if chooses and unit != "person":
-            raise InputError(f"max_trips='auto' is for unit='person'; got {unit!r}, where every trip counts once.")
-        if isinstance(max_trips, str) and not chooses:
-            raise InputError(f"max_trips must be a whole number or 'auto'; got {max_trips!r:.60}.")
-        most = MOST_CHOSEN if chooses else max_trips
-        whose = Unit(unit, int(most) if most is not None else MAX_TRIPS if unit == "person" else 1)
+            raise InputError(f"max_trips='auto' needs unit='person'; with unit={unit!r} every trip counts once.")
+        whose = Unit(unit, MOST_CHOSEN if chooses else _whole_max_trips(unit, max_trips))
         if queries is None:
             cells = default_queries(grid)
             in_words = f"{QUERIES:,} random rectangles, all equally likely"
@@ -216,6 +214,8 @@ class Plan:
         if histogram.grid != self.grid:
             raise InputError("The histogram of the mechanism has a different grid from the plan.")
         if persons is not None:
+            if curator.unit.max_trips != persons.max_trips:  # the factor would be wrong
+                raise InputError(f"The mechanism {self.name} calls curator.narrow; leave that to max_trips='auto'.")
             histogram = made_whole(histogram, persons.factor, self.monotone)
             uncertainty = uncertainty and uncertainty.made_whole(histogram, persons.factor, persons.deviation)
         share_noise = None
@@ -261,6 +261,16 @@ class Plan:
             max_trips_chosen=self.chooses_max_trips,
         )
         return Release(histogram, provenance, uncertainty, share_noise)
+
+
+def _whole_max_trips(unit: str, max_trips: int | str | None) -> int:
+    """How many trips of a unit count, as given or by default."""
+    if max_trips is None:
+        return MAX_TRIPS if unit == "person" else 1
+    try:
+        return operator.index(max_trips)  # type: ignore[arg-type]  # which refuses text, and 2.5
+    except TypeError:
+        raise InputError(f"max_trips must be a whole number or 'auto'; got {max_trips!r:.60}.") from None
 
 
 def default_queries(grid: Grid) -> Integers:
