@@ -25,6 +25,7 @@ from scipy.sparse import csr_array
 from dqam.geometry.arrays import Floats, Integers, Shapes
 from dqam.geometry.lattice import Lattice
 
+UNEVEN = 0.5  # how unevenly trips begin within a cell: 1 if all of them do so at one point
 AT_ONCE = 500  # areas for which covered cells are found together
 
 
@@ -118,14 +119,16 @@ class FlowTable:
         tile_of = self.tiles.within(self.cells).labels.ravel()
         parts = [self._fractions(areas[first : first + AT_ONCE]) for first in range(0, len(areas), AT_ONCE)]
         shape = len(areas), self.tiles.cells
-        shares, variance = [], []
+        shares, variance, uneven = [], [], []
         for first, (area, cell, fraction) in zip(range(0, len(areas), AT_ONCE), parts, strict=True):
             rows, columns = area + first, tile_of[cell]
             shares.append(csr_array((fraction * ends.shares[cell], (rows, columns)), shape=shape))
             variance.append(csr_array((fraction**2 * ends.variance[cell], (rows, columns)), shape=shape))
+            cut = UNEVEN * fraction * (1 - fraction) * ends.shares[cell] ** 2
+            uneven.append(csr_array((cut, (rows, columns)), shape=shape))
         if not parts:
             return Covered(csr_array(shape), csr_array(shape))
-        covered, inside = sum(shares[1:], shares[0]), sum(variance[1:], variance[0])
+        covered, inside, along = (sum(each[1:], each[0]) for each in (shares, variance, uneven))
         whole = np.bincount(tile_of, ends.variance, self.tiles.cells)
         # with x inside and y outside, both uncertain, the share s = x / (x + y) has the variance
         # (1 - s)^2 var(x) + s^2 var(y)
@@ -133,6 +136,7 @@ class FlowTable:
         within = np.asarray(inside[some.row, some.col]).ravel()
         share = np.clip(some.data, 0.0, 1.0)
         spread = (1 - share) ** 2 * within + share**2 * np.maximum(whole[some.col] - within, 0.0)
+        spread += np.asarray(along[some.row, some.col]).ravel()
         spread[share >= 1 - 1e-9] = 0.0
         return Covered(
             csr_array((share, (some.row, some.col)), shape=shape),

@@ -36,7 +36,8 @@ ROUNDS = 4  # of expectation and maximisation
 BALANCING = 5  # rounds in which expected values are brought to the sums of origins and destinations
 WIDTHS, END_WIDTHS = (2.0, 1.0, 0.6), (4.0, 2.0, 1.0, 0.6)  # of neighbourhoods, in tiles and in cells
 FEW = 1e-3  # trips that every tile is taken to have, so that none can never have any
-ALIKE = 0.1  # how alike trips between two tiles are, if pairs differ as much as possible from independence
+COMMON, COMMON_ENDS = 0.5, 0.3  # of the variance of the noise: errors that neighbours have in common
+ALIKE = 0.3  # how alike trips between two tiles are, if pairs differ as much as possible from independence
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,20 +59,18 @@ class FlowMeasurement:
     by_slice: Counts | None
 
 
-def finest_cells(grid: Grid) -> Lattice:
-    """The finest lattice on which ends are counted; the lines of all others are among its lines."""
-    return Lattice.even(grid, MOST_SIDE * FINER)
-
-
 def lattices(grid: Grid, side: int) -> tuple[Lattice, Lattice]:
-    """The lattice of tiles with about so many along a side, and the finer one of cells."""
-    cells = finest_cells(grid).coarser(side * FINER)
-    return cells.coarser(side), cells
+    """The lattice of tiles, about `side` (a power of 2) along the longer side of the grid, and the finer one of cells.
+
+    Lines of a lattice are also lines of all finer ones, so that counts for the finest include those for all others.
+    """
+    return _every(MOST_SIDE * FINER // side, grid), _every(MOST_SIDE // side, grid)
 
 
-def coarse_tiles(grid: Grid) -> Lattice:
-    """The lattice on which slices are told apart."""
-    return finest_cells(grid).coarser(MOST_SIDE).coarser(SLICE_SIDE)
+def _every(step: int, grid: Grid) -> Lattice:
+    """Some lines of the finest lattice: the first, every one that is `step` further, and the last."""
+    finest = Lattice.even(grid, MOST_SIDE * FINER)
+    return Lattice(*(np.append(lines[:-1:step], lines[-1]) for lines in (finest.east, finest.north)))
 
 
 def tile_side(signal: float) -> int:
@@ -88,11 +87,10 @@ def tile_side(signal: float) -> int:
 
 def known_questions(grid: Grid, slices: int | None) -> tuple[Question, ...]:
     """Questions from whose sums over trips `measure_flows` can be answered, whatever the answers are."""
-    cells, whole = finest_cells(grid), Lattice.even(grid, 1)
-    tiles = cells.coarser(MOST_SIDE)
+    (tiles, cells), whole = lattices(grid, MOST_SIDE), Lattice.even(grid, 1)
     questions: list[Question] = [PairCounts(tiles, tiles), PairCounts(cells, whole), PairCounts(whole, cells)]
     if slices is not None:
-        coarse = coarse_tiles(grid)
+        coarse, _ = lattices(grid, SLICE_SIDE)
         questions.append(Sliced(PairCounts(coarse, coarse), slices))
     return tuple(questions)
 
@@ -102,7 +100,7 @@ def measure_flows(curator: Curator, budget: Budget, trips: float) -> FlowMeasure
     grid, amount = curator.grid, budget.left
     signal = trips * budget.precision() / curator.unit.max_trips
     (tiles, cells), whole = lattices(grid, tile_side(signal)), Lattice.even(grid, 1)
-    coarse, by_slice = coarse_tiles(grid), None
+    (coarse, _), by_slice = lattices(grid, SLICE_SIDE), None
     if curator.slices is not None:
         sliced = Sliced(PairCounts(coarse, coarse), curator.slices)
         by_slice = _counts(curator, sliced, budget, amount * OF_SLICES, (-1, coarse.cells, coarse.cells))
@@ -139,7 +137,7 @@ def estimate_flows(
     by_slice = None
     if measured.by_slice is not None and sizes is not None:
         by_slice = fit_slices(measured.by_slice, measured.coarse, measured.tiles, table, names, sizes)
-    variance = variance + (mean - table) ** 2
+    variance = variance + (mean - table) ** 2 + COMMON * measured.pairs.deviation**2
     alike = ALIKE / (1 + found.shape)
     return FlowTable(measured.tiles, measured.cells, table, variance, origins, destinations, alike, by_slice)
 
@@ -177,7 +175,7 @@ def fit_ends(counts: Counts, tiles: Lattice, cells: Lattice, sums: Floats) -> En
     mean, variance = (each.ravel() for each in found.moments())
     mean = mean + LEAST
     whole = np.bincount(labels.ravel(), mean)[labels.ravel()]
-    return Ends(mean / whole, variance / whole**2)
+    return Ends(mean / whole, (variance + COMMON_ENDS * counts.deviation**2) / whole**2)
 
 
 def fit_slices(
