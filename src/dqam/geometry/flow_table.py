@@ -17,13 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import shapely
-from scipy.sparse import csr_array
 
 from dqam.geometry.arrays import Floats, Integers, Shapes
 from dqam.geometry.lattice import Lattice
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 UNEVEN = 0.5  # how unevenly trips begin within a cell: 1 if all of them do so at one point
 AT_ONCE = 500  # areas for which covered cells are found together
@@ -106,16 +109,17 @@ class FlowTable:
         split = self.trips * (1 + self.alike * np.maximum(self.trips - 1, 0))
         out, into = origins.shares, destinations.shares
         received = (into @ self.trips.T).T  # float64[tiles, k], from each tile to each area
-        sent = out @ self.trips
         trips = out @ received
         variance = out.power(2) @ (into.power(2) @ (self.variance - split).T).T
         variance += out @ (into @ split.T).T
         variance += origins.variance @ received**2
-        variance += (destinations.variance @ (sent**2).T).T
+        variance += (destinations.variance @ (out @ self.trips).T ** 2).T
         return np.asarray(trips), np.maximum(np.asarray(variance), 0.0)
 
     def _covered(self, areas: Shapes, ends: Ends) -> Covered:
         """The parts of the tiles that areas cover."""
+        from scipy.sparse import csr_array  # slow to import, and only needed here
+
         tile_of = self.tiles.within(self.cells).labels.ravel()
         parts = [self._fractions(areas[first : first + AT_ONCE]) for first in range(0, len(areas), AT_ONCE)]
         shape = len(areas), self.tiles.cells

@@ -26,7 +26,6 @@ from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.statistics import PairCounts, Question, Sliced
 
-SHARE = Fraction(1, 5)  # of the budget of a publication, unless the publisher says otherwise
 OF_ENDS = Fraction(1, 10)  # of the budget for flows, for origins and destinations within tiles
 OF_SLICES = Fraction(1, 4)  # of the budget for flows, if there are slices
 MOST_SIDE = 32  # tiles along a side
@@ -85,7 +84,7 @@ def tile_side(signal: float) -> int:
     return side
 
 
-def known_questions(grid: Grid, slices: int | None) -> tuple[Question, ...]:
+def flow_questions(grid: Grid, slices: int | None) -> tuple[Question, ...]:
     """Questions from whose sums over trips `measure_flows` can be answered, whatever the answers are."""
     (tiles, cells), whole = lattices(grid, MOST_SIDE), Lattice.even(grid, 1)
     questions: list[Question] = [PairCounts(tiles, tiles), PairCounts(cells, whole), PairCounts(whole, cells)]
@@ -139,7 +138,7 @@ def estimate_flows(
         by_slice = fit_slices(measured.by_slice, measured.coarse, measured.tiles, table, names, sizes)
     variance = variance + (mean - table) ** 2 + COMMON * measured.pairs.deviation**2
     alike = ALIKE / (1 + found.shape)
-    return FlowTable(measured.tiles, measured.cells, table, variance, origins, destinations, alike, by_slice)
+    return FlowTable(measured.tiles, measured.cells, table, rounded(variance), origins, destinations, alike, by_slice)
 
 
 def fit_pairs(counts: Counts, tiles: Lattice, trips: float) -> Posterior:
@@ -191,6 +190,16 @@ def fit_slices(
     mean = mean + LEAST * expected
     together = mean.sum(axis=0)
     return FlowSlices(names, coarse, mean / together, np.sqrt(variance) / np.maximum(together, 1.0))
+
+
+def rounded(values: Floats) -> Floats:
+    """Positive values to 8 bits, which take less room in a file.
+
+    >>> rounded(np.array([0.0, 1 / 3, 1000.5]))
+    array([0.00000000e+00, 3.33984375e-01, 1.00000000e+03])
+    """
+    digits, exponents = np.frexp(values)
+    return np.ldexp(np.rint(digits * 256) / 256, exponents)
 
 
 def balanced(expected: Floats, origins: Floats, destinations: Floats) -> Floats:
