@@ -106,22 +106,31 @@ class FlowTable:
 
     def between(self, origins: Covered, destinations: Covered) -> tuple[Floats, Floats]:
         """float64[m, k] each: the trips from each of m areas to each of k, and their variances."""
-        split = self.trips * (1 + self.alike * np.maximum(self.trips - 1, 0))
-        out, into = origins.shares, destinations.shares
-        received = (into @ self.trips.T).T  # float64[tiles, k], from each tile to each area
-        trips = out @ received
-        variance = out.power(2) @ (into.power(2) @ (self.variance - split).T).T
-        variance += out @ (into @ split.T).T
-        variance += origins.variance @ received**2
-        variance += (destinations.variance @ (out @ self.trips).T ** 2).T
-        return np.asarray(trips), np.maximum(np.asarray(variance), 0.0)
+        return self.leading_to(destinations).coming_from(origins)
+
+    def leading_to(self, destinations: Covered) -> Inflow:
+        """The trips from each tile to areas."""
+        into, split = destinations.shares, self.trips * (1 + self.alike * np.maximum(self.trips - 1, 0))
+
+        def added_up(shares: csr_array, numbers: Floats) -> Floats:
+            return np.ascontiguousarray((shares @ numbers.T).T)
+
+        return Inflow(
+            self,
+            added_up(into, self.trips),
+            added_up(into.power(2), self.variance - split),
+            added_up(into, split),
+            destinations.variance,
+        )
 
     def _covered(self, areas: Shapes, ends: Ends) -> Covered:
         """The parts of the tiles that areas cover."""
         from scipy.sparse import csr_array  # slow to import, and only needed here
 
         tile_of = self.tiles.within(self.cells).labels.ravel()
-        parts = [self._fractions(areas[first : first + AT_ONCE]) for first in range(0, len(areas), AT_ONCE)]
+        boxes = _boxes(self.cells)
+        tree = shapely.STRtree(boxes)
+        parts = [_fractions(areas[first : first + AT_ONCE], boxes, tree) for first in range(0, len(areas), AT_ONCE)]
         shape = len(areas), self.tiles.cells
         shares, variance, uneven = [], [], []
         for first, (area, cell, fraction) in zip(range(0, len(areas), AT_ONCE), parts, strict=True):
@@ -147,21 +156,32 @@ class FlowTable:
             csr_array((spread, (some.row, some.col)), shape=shape),
         )
 
-    def _fractions(self, areas: Shapes) -> tuple[Floats, Floats, Floats]:
-        """Which areas meet which cells, and the fractions of the cells that they cover."""
-        east, north = self.cells.east, self.cells.north
-        west, south = (each.ravel() for each in np.meshgrid(east[:-1], north[:-1]))
-        right, top = (each.ravel() for each in np.meshgrid(east[1:], north[1:]))
-        boxes = shapely.box(west, south, right, top)
-        tree = shapely.STRtree(boxes)
-        area, cell = tree.query(areas, predicate="intersects")
-        inner = np.stack(tree.query(areas, predicate="contains"))
-        size = len(boxes)
-        partly = ~np.isin(area * size + cell, inner[0] * size + inner[1])
-        fraction = np.ones(len(area))
-        cut = shapely.intersection(areas[area[partly]], boxes[cell[partly]])
-        fraction[partly] = shapely.area(cut) / shapely.area(boxes[cell[partly]])
-        return area, cell, fraction
+
+@dataclass(frozen=True, eq=False)
+class Inflow:
+    """The trips from each tile to k areas.
+
+    table     the table of flows
+    trips     float64[tiles, k]
+    variance  float64[tiles, k], of trips between tiles, in excess of `split`
+    split     float64[tiles, k], variance that stems from which trips between two tiles end in an area
+    shares    float64[k, tiles], variance of the shares of the areas
+    """
+
+    table: FlowTable
+    trips: Floats
+    variance: Floats
+    split: Floats
+    shares: csr_array
+
+    def coming_from(self, origins: Covered) -> tuple[Floats, Floats]:
+        """float64[m, k] each: the trips from each of m areas, and their variances."""
+        out = origins.shares
+        variance = out.power(2) @ self.variance
+        variance += out @ self.split
+        variance += origins.variance @ self.trips**2
+        variance += (self.shares @ (out @ self.table.trips).T ** 2).T
+        return np.asarray(out @ self.trips), np.maximum(np.asarray(variance), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,3 +217,21 @@ def coarse_places(coarse: Lattice, tiles: Lattice) -> Integers:
         for lines, cuts in ((coarse.north, tiles.north), (coarse.east, tiles.east))
     )
     return np.asarray(rows[:, None] * coarse.shape[1] + columns).ravel()
+
+
+def _boxes(lattice: Lattice) -> Shapes:
+    """The cells of a lattice as rectangles."""
+    west, south = (each.ravel() for each in np.meshgrid(lattice.east[:-1], lattice.north[:-1]))
+    east, north = (each.ravel() for each in np.meshgrid(lattice.east[1:], lattice.north[1:]))
+    return np.asarray(shapely.box(west, south, east, north))
+
+
+def _fractions(areas: Shapes, boxes: Shapes, tree: shapely.STRtree) -> tuple[Integers, Integers, Floats]:
+    """Which areas meet which cells, and the fractions of the cells that they cover."""
+    area, cell = tree.query(areas, predicate="intersects")
+    inner = np.stack(tree.query(areas, predicate="contains"))
+    partly = ~np.isin(area * len(boxes) + cell, inner[0] * len(boxes) + inner[1])
+    fraction = np.ones(len(area))
+    cut = shapely.intersection(areas[area[partly]], boxes[cell[partly]])
+    fraction[partly] = shapely.area(cut) / shapely.area(boxes[cell[partly]])
+    return area, cell, fraction

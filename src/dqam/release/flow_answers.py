@@ -74,6 +74,8 @@ def pairs_of_zones(
     shapes = _shapes(placed, release)
     found = list(_pairs(table, table.leaving(shapes), table.arriving(shapes), ~placed.outside, least))
     origin, destination, value, variance = (np.concatenate(each) for each in zip(*found, strict=True))
+    order = np.lexsort((destination, origin))
+    origin, destination, value, variance = (each[order] for each in (origin, destination, value, variance))
     low, high = _interval(value, variance, confidence)
     columns = {"origin": called[origin], "destination": called[destination]}
     return pandas.DataFrame({**columns, release.provenance.column("trips"): value, "low": low, "high": high})
@@ -82,24 +84,21 @@ def pairs_of_zones(
 def _pairs(
     table: FlowTable, out: Covered, into: Covered, known: Any, least: float
 ) -> Iterator[tuple[Integers, Integers, Floats, Floats]]:
-    """Origins, destinations, trips and variances of the pairs with enough trips, origin by origin."""
+    """Origins, destinations, trips and variances of the pairs with enough trips, in blocks."""
     rows = 0
-    for first in range(0, len(out), AT_ONCE):
-        parts = []
-        for start in range(0, len(into), AT_ONCE):
-            value, variance = table.between(out.rows(first, first + AT_ONCE), into.rows(start, start + AT_ONCE))
+    for start in range(0, len(into), AT_ONCE):
+        inflow = table.leading_to(into.rows(start, start + AT_ONCE))
+        for first in range(0, len(out), AT_ONCE):
+            value, variance = inflow.coming_from(out.rows(first, first + AT_ONCE))
             enough = (value >= least) & known[first : first + AT_ONCE, None] & known[start : start + AT_ONCE]
             origin, destination = np.nonzero(enough)
-            parts.append((origin + first, destination + start, value[enough], variance[enough]))
             rows += len(origin)
             if rows > MOST_ROWS:
                 raise InputError(
                     f"More than {MOST_ROWS:,} pairs of zones have at least {least:g} trips; give a larger least=..., "
                     "such as 1."
                 )
-        origin, destination, value, variance = (np.concatenate(each) for each in zip(*parts, strict=True))
-        order = np.lexsort((destination, origin))
-        yield origin[order], destination[order], value[order], variance[order]
+            yield origin + first, destination + start, value[enough], variance[enough]
 
 
 def one_end(
@@ -151,6 +150,8 @@ def _interval(value: Floats, variance: Floats, confidence: float) -> tuple[Float
 
 def _placed(areas: Any, release: PublishedMap, crs: str | None) -> PlacedAreas:
     """Areas on the grid of the map, where rectangles are extended to grid lines."""
+    if isinstance(areas, PlacedAreas):
+        return areas
     if all(is_geometry(area) for area in areas):
         return place_areas(areas, release.grid, crs)
     snapped = snap(as_rectangles(areas), release.grid, crs)
@@ -181,14 +182,14 @@ def _zones(zones: Any, names: Any, release: PublishedMap, crs: str | None) -> tu
             raise InputError(f"The zones have no column {names!r:.60}; they have {', '.join(map(str, zones.columns))}.")
         called = zones.index if column is None else zones[column]
         zones = zones.geometry
-    shapes = geometries(zones)
+    shapes = None if isinstance(zones, PlacedAreas) else geometries(zones)
     placed = _placed(zones if shapes is None else shapes, release, crs)
     if called is None:
         called = np.arange(len(placed)) if names is None else names
     called = np.asarray(called)
     if called.shape != (len(placed),):
         raise InputError(f"There are {called.size:,} names for {len(placed):,} zones; give one for each.")
-    if count := int(placed.outside.sum()):
+    if (count := int(placed.outside.sum())) and placed is not zones:  # whoever placed them knows
         warnings.warn(
             f"{count:,} of {len(placed):,} zones {'is' if count == 1 else 'are'} outside the map and left out.",
             UserWarning,
