@@ -18,7 +18,6 @@ from rich.table import Table
 from dqam.cli.terminal import answers, plain, print_json, words
 from dqam.cli.zones import Zones
 from dqam.errors import InputError
-from dqam.geometry.areas import PlacedAreas
 from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import ALL, SizeBand
 from dqam.geometry.shape_tables import listed
@@ -163,7 +162,7 @@ def _show_slices(plan: Plan, forecasts: list[Forecast]) -> None:
 
 def _show_zones(zones: Zones, forecasts: list[Forecast]) -> None:
     """Print the expected errors for zones, by size of the zone."""
-    placed = _areas(zones)
+    placed = zones.areas
     found = [forecast_zones(made, placed) for made in forecasts]
     single, metres = len(found) == 1, _metres(zones.grid)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, title_justify="left")
@@ -231,11 +230,6 @@ def _about(row: ZoneClass) -> str:
     return f"about {error_in_words(row.expected.error)}{('', ' or less', ' or more')[row.beyond]}"
 
 
-def _areas(zones: Zones) -> PlacedAreas:
-    assert isinstance(zones.placed, PlacedAreas)  # there is no --lines here
-    return zones.placed
-
-
 def _metres(grid: Grid) -> float | None:
     """The side of a square as large as a cell, in metres; None if it is unknown."""
     return None if ground(grid) is None else math.sqrt(math.prod(grid.cell_metres))
@@ -291,7 +285,7 @@ def _add_zones(in_json: dict[str, Any], zones: Zones, forecasts: list[Forecast])
     Errors of zones outside the map are None. A bound, "or more" or "or less", says that the error is only known to be
     at least or at most this large.
     """
-    placed, metres = _areas(zones), _metres(zones.grid)
+    placed, metres = zones.areas, _metres(zones.grid)
     in_json["zones"] = {
         "names": zones.given.names,
         **zones.to_json(),

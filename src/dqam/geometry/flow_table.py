@@ -128,9 +128,9 @@ class FlowTable:
         from scipy.sparse import csr_array  # slow to import, and only needed here
 
         tile_of = self.tiles.within(self.cells).labels.ravel()
-        boxes = _boxes(self.cells)
-        tree = shapely.STRtree(boxes)
-        parts = [_fractions(areas[first : first + AT_ONCE], boxes, tree) for first in range(0, len(areas), AT_ONCE)]
+        places = boxes(self.cells)
+        tree = shapely.STRtree(places)
+        parts = [_fractions(areas[first : first + AT_ONCE], places, tree) for first in range(0, len(areas), AT_ONCE)]
         shape = len(areas), self.tiles.cells
         shares, variance, uneven = [], [], []
         for first, (area, cell, fraction) in zip(range(0, len(areas), AT_ONCE), parts, strict=True):
@@ -219,19 +219,19 @@ def coarse_places(coarse: Lattice, tiles: Lattice) -> Integers:
     return np.asarray(rows[:, None] * coarse.shape[1] + columns).ravel()
 
 
-def _boxes(lattice: Lattice) -> Shapes:
-    """The cells of a lattice as rectangles."""
+def boxes(lattice: Lattice) -> Shapes:
+    """The cells of a lattice as rectangles in cells of the grid, row by row from the south."""
     west, south = (each.ravel() for each in np.meshgrid(lattice.east[:-1], lattice.north[:-1]))
     east, north = (each.ravel() for each in np.meshgrid(lattice.east[1:], lattice.north[1:]))
     return np.asarray(shapely.box(west, south, east, north))
 
 
-def _fractions(areas: Shapes, boxes: Shapes, tree: shapely.STRtree) -> tuple[Integers, Integers, Floats]:
+def _fractions(areas: Shapes, places: Shapes, tree: shapely.STRtree) -> tuple[Integers, Integers, Floats]:
     """Which areas meet which cells, and the fractions of the cells that they cover."""
     area, cell = tree.query(areas, predicate="intersects")
     inner = np.stack(tree.query(areas, predicate="contains"))
-    partly = ~np.isin(area * len(boxes) + cell, inner[0] * len(boxes) + inner[1])
+    partly = ~np.isin(area * len(places) + cell, inner[0] * len(places) + inner[1])
     fraction = np.ones(len(area))
-    cut = shapely.intersection(areas[area[partly]], boxes[cell[partly]])
-    fraction[partly] = shapely.area(cut) / shapely.area(boxes[cell[partly]])
+    cut = shapely.intersection(areas[area[partly]], places[cell[partly]])
+    fraction[partly] = shapely.area(cut) / shapely.area(places[cell[partly]])
     return area, cell, fraction
