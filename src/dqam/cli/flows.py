@@ -169,7 +169,7 @@ def flows(
     if top is not None:
         found = found.largest(top)
     out, into = (
-        _End(others, names) if given is None else _End(given, [str(text)])
+        _End(others, names) if given is None else _End(given, [" ".join(map(str, _sides(str(text)) or (text,)))])
         for given, text in ((start, from_), (end, to))
     )
     ends = {"origin": out.called[found.origin], "destination": into.called[found.destination]}

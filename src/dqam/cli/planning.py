@@ -1,7 +1,8 @@
 """What `dqam publish --plan` prints: the division of the budget and the expected errors, by size of the rectangle.
 
 A line below them says so if there is no delta and one would help, or if there is one and it does harm. With --by, a
-table shows what slices cost and how accurate their numbers of trips would be. With --areas, there is also a table of
+table shows what slices cost and how accurate their numbers of trips would be, and with --flows, how good flows would
+be. With --areas, there is also a table of
 the expected errors for the zones of a file, by size of the zone.
 """
 
@@ -117,6 +118,7 @@ def show_plan(
     if advice := _advice(plan, forecasts, whole):
         answers.print(advice, soft_wrap=True)
     _show_slices(plan, forecasts)
+    _show_flows(plan, forecasts)
     if zones is not None:
         _show_zones(zones, forecasts)
 
@@ -156,6 +158,43 @@ def _show_slices(plan: Plan, forecasts: list[Forecast]) -> None:
         "slices have larger relative errors. How the trips of a slice are spread over the map is measured on the "
         "lattice; all finer detail is that of the map. If there are too few trips to show how slices differ, each "
         "slice is the whole map, scaled down to its share of the trips.",
+        soft_wrap=True,
+    )
+
+
+def _show_flows(plan: Plan, forecasts: list[Forecast]) -> None:
+    """Print what flows cost, and how good they would be by size of the areas, if there are any."""
+    expected = [(made.trips, made.flows) for made in forecasts if made.flows is not None]
+    if not expected:
+        return
+    single, metres, first = len(expected) == 1, _metres(plan.grid), expected[0][1]
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, title_justify="left")
+    table.title = "\nFlows between two areas, by size of the areas"
+    table.add_column("Side (cells)")
+    if metres is not None:
+        table.add_column("On the ground")
+    for trips, _ in expected:
+        if single:
+            table.add_column("Average flow", justify="right")
+        table.add_column("Expected error" if single else f"{trips:,} trips", justify="right")
+    for rows in zip(*(flows.errors for _, flows in expected), strict=True):
+        side = rows[0].side
+        on_ground = [] if metres is None else [length(side * metres)]
+        average = [f"{float(f'{rows[0].answer:.2g}'):,g}"] if single else []
+        ranges = ((row.error, *((row.low, row.high) if single else ())) for row in rows)
+        table.add_row(_side(side), *on_ground, *average, *(error_in_words(*row) for row in ranges))
+    whole = [flows.table if single else (flows.table[0], None, None) for _, flows in expected]
+    blank = [""] * ((metres is not None) + single)
+    table.add_row(f"All of 16 {TIMES} 16", *blank, *(error_in_words(*row) for row in whole))
+    answers.print(table)
+    sides = [f"{flows.tiles} {TIMES} {flows.tiles}" for _, flows in expected]
+    between = sides[0] if len(set(sides)) == 1 else f"{', '.join(sides[:-1])} or {sides[-1]}"
+    answers.print(
+        f"Flows cost {percent(float(first.share))} of the budget; the errors above are those of the map, which has the "
+        f"rest. Trips would be counted between {between} tiles. The error is the mean absolute difference from the "
+        "true flow from one square to another, in percent of the average flow; many flows are far below the average. "
+        f"The last line is for all pairs of 16 {TIMES} 16 tiles: the sum of absolute differences, in percent of all "
+        "trips.",
         soft_wrap=True,
     )
 
@@ -331,6 +370,34 @@ def _slices_in_json(plan: Plan, made: Forecast) -> dict[str, Any]:
     }
 
 
+def _flows_in_json(plan: Plan, made: Forecast) -> dict[str, Any]:
+    """What to expect of flows as a JSON value; nothing if there are none."""
+    if made.flows is None:
+        return {}
+    flows, metres = made.flows, _metres(plan.grid)
+    table = dict(zip(("error", "low", "high"), flows.table, strict=True))
+    return {
+        "flows": {
+            "share": float(flows.share),
+            "signal": flows.signal,
+            "tiles": flows.tiles,
+            "data_sets": flows.data_sets,
+            "errors": [
+                {
+                    "side": row.side,
+                    "side_m": metres and round(row.side * metres, 1),
+                    "average_answer": row.answer,
+                    "error": row.error,
+                    "low": row.low,
+                    "high": row.high,
+                }
+                for row in flows.errors
+            ],
+            "all_pairs_of_16_x_16_tiles": table,
+        }
+    }
+
+
 def _plan_in_json(plan: Plan, forecasts: list[Forecast]) -> dict[str, Any]:
     """Forecasts as JSON values; widths and heights are ranges, in cells and in metres.
 
@@ -380,6 +447,7 @@ def _plan_in_json(plan: Plan, forecasts: list[Forecast]) -> dict[str, Any]:
                     for row in made.errors
                 ],
                 **_slices_in_json(plan, made),
+                **_flows_in_json(plan, made),
             }
             for made in forecasts
         ],
