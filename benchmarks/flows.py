@@ -64,13 +64,6 @@ def counted(first: Integers, last: Integers, tiles: Lattice) -> Integers:
     return np.bincount(pairs, minlength=tiles.cells**2).reshape(tiles.cells, -1)
 
 
-def boxes(lattice: Lattice) -> Floats:
-    """The cells of a lattice as rectangles."""
-    west, south = (each.ravel() for each in np.meshgrid(lattice.east[:-1], lattice.north[:-1]))
-    east, north = (each.ravel() for each in np.meshgrid(lattice.east[1:], lattice.north[1:]))
-    return np.stack([west, south, east, north], axis=1)
-
-
 def asked(table: FlowTable, origins: Integers, destinations: Integers) -> tuple[Floats, Floats]:
     """Trips and standard deviations for pairs of rectangles, one by one."""
     out = table.leaving(np.asarray(shapely.box(*origins.T.astype(float))))
@@ -129,8 +122,8 @@ def main(*arguments: str) -> None:
 def _tables(made: dict[str, list[FlowTable]], first: Integers, last: Integers, grid: Grid) -> None:
     """Errors of the table of all pairs of tiles."""
     tiles = Lattice.even(grid, TILES)
-    truth, rectangles = counted(first, last, tiles), boxes(tiles)
-    trips, shapes = len(first), np.asarray(shapely.box(*rectangles.T.astype(float)))
+    truth, trips = counted(first, last, tiles), len(first)
+    shapes = np.asarray(shapely.box(*tiles.rectangles.T.astype(float)))
     largest = np.argsort(-truth, axis=None)[: min(1_000, np.count_nonzero(truth))]
     print("| eps | | sum of errors / n | total / n | largest pairs |\n| --- | --- | ---: | ---: | ---: |")
     for epsilon, tables in made.items():
