@@ -69,7 +69,7 @@ class Posterior:
     @classmethod
     def of(cls, counts: Counts, expected: Floats) -> Posterior:
         """With the shape that fits best."""
-        step = max(1, counts.values.size // TRIED)
+        step = counts.values.size // TRIED | 1  # odd, so that not only some columns of a table are tried
         tried = Counts(counts.values.ravel()[::step], counts.scale, counts.gaussian)
         fits = {shape: _summed(tried, expected.ravel()[::step], shape)[2] for shape in SHAPES}
         shape = max(fits, key=fits.__getitem__)
