@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dqam.geometry.arrays import Floats, Integers
-from dqam.geometry.lattice import Lattice
+from dqam.geometry.arrays import Floats
 from dqam.release.answers import Answer
 from dqam.release.flow_answers import bounds_of, flows_between, place
 from dqam.release.formatting import TIMES, Icon, icon, shortest_sides, size_of_rectangle
@@ -86,7 +85,7 @@ def describe_flows(release: PublishedMap, picture: Picture) -> FlowReport | None
     inside = found.origin == found.destination
     between = found.some(~inside)
     largest = between.some(~between.too_few).largest(ARROWS)
-    cells = _rectangles(lattice)
+    cells = lattice.rectangles
     width, height = (WIDE, WIDE / picture.aspect) if picture.aspect >= 1 else (WIDE * picture.aspect, WIDE)
     scale = np.array([width / grid.columns, height / grid.rows])
     middles = (cells[:, :2] + cells[:, 2:]) / 2 * scale
@@ -125,13 +124,6 @@ def describe_flows(release: PublishedMap, picture: Picture) -> FlowReport | None
         unsure=int(between.too_few.sum()),
         pairs=len(between),
     )
-
-
-def _rectangles(lattice: Lattice) -> Integers:
-    """int64[cells, 4]: the cells of a lattice as grid lines."""
-    south, west = (axis.ravel() for axis in np.meshgrid(lattice.north[:-1], lattice.east[:-1], indexing="ij"))
-    north, east = (axis.ravel() for axis in np.meshgrid(lattice.north[1:], lattice.east[1:], indexing="ij"))
-    return np.stack([west, south, east, north], axis=1)
 
 
 def _arrow(start: Floats, stop: Floats, share: float, trips: float, gap: float, label: int) -> Arrow:
