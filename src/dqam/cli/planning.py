@@ -16,10 +16,10 @@ from typing import Any
 
 from rich.table import Table
 
+from dqam.cli.flow_planning import cell_side, flows_in_json, show_flows, side_in_words
 from dqam.cli.terminal import answers, plain, print_json, words
 from dqam.cli.zones import Zones
 from dqam.errors import InputError
-from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import ALL, SizeBand
 from dqam.geometry.shape_tables import listed
 from dqam.publishing.forecast import Forecast, forecast, is_measured
@@ -28,7 +28,6 @@ from dqam.publishing.zone_forecast import ZoneClass, below_one_cell, equivalent_
 from dqam.release.formatting import (
     TIMES,
     error_in_words,
-    ground,
     length,
     percent,
     sides_in_cells,
@@ -118,7 +117,7 @@ def show_plan(
     if advice := _advice(plan, forecasts, whole):
         answers.print(advice, soft_wrap=True)
     _show_slices(plan, forecasts)
-    _show_flows(plan, forecasts)
+    show_flows(plan, forecasts)
     if zones is not None:
         _show_zones(zones, forecasts)
 
@@ -162,48 +161,11 @@ def _show_slices(plan: Plan, forecasts: list[Forecast]) -> None:
     )
 
 
-def _show_flows(plan: Plan, forecasts: list[Forecast]) -> None:
-    """Print what flows cost, and how good they would be by size of the areas, if there are any."""
-    expected = [(made.trips, made.flows) for made in forecasts if made.flows is not None]
-    if not expected:
-        return
-    single, metres, first = len(expected) == 1, _metres(plan.grid), expected[0][1]
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, title_justify="left")
-    table.title = "\nFlows between two areas, by size of the areas"
-    table.add_column("Side (cells)")
-    if metres is not None:
-        table.add_column("On the ground")
-    for trips, _ in expected:
-        if single:
-            table.add_column("Average flow", justify="right")
-        table.add_column("Expected error" if single else f"{trips:,} trips", justify="right")
-    for rows in zip(*(flows.errors for _, flows in expected), strict=True):
-        side = rows[0].side
-        on_ground = [] if metres is None else [length(side * metres)]
-        average = [f"{float(f'{rows[0].answer:.2g}'):,g}"] if single else []
-        ranges = ((row.error, *((row.low, row.high) if single else ())) for row in rows)
-        table.add_row(_side(side), *on_ground, *average, *(error_in_words(*row) for row in ranges))
-    whole = [flows.table if single else (flows.table[0], None, None) for _, flows in expected]
-    blank = [""] * ((metres is not None) + single)
-    table.add_row(f"All of 16 {TIMES} 16", *blank, *(error_in_words(*row) for row in whole))
-    answers.print(table)
-    sides = [f"{flows.tiles} {TIMES} {flows.tiles}" for _, flows in expected]
-    between = sides[0] if len(set(sides)) == 1 else f"{', '.join(sides[:-1])} or {sides[-1]}"
-    answers.print(
-        f"Flows cost {percent(float(first.share))} of the budget; the errors above are those of the map, which has the "
-        f"rest. Trips would be counted between {between} tiles. The error is the mean absolute difference from the "
-        "true flow from one square to another, in percent of the average flow; many flows are far below the average. "
-        f"The last line is for all pairs of 16 {TIMES} 16 tiles: the sum of absolute differences, in percent of all "
-        "trips.",
-        soft_wrap=True,
-    )
-
-
 def _show_zones(zones: Zones, forecasts: list[Forecast]) -> None:
     """Print the expected errors for zones, by size of the zone."""
     placed = zones.areas
     found = [forecast_zones(made, placed) for made in forecasts]
-    single, metres = len(found) == 1, _metres(zones.grid)
+    single, metres = len(found) == 1, cell_side(zones.grid)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, title_justify="left")
     table.title = "\nExpected error by size of your zones"
     table.add_column("Zones", justify="right")
@@ -217,7 +179,7 @@ def _show_zones(zones: Zones, forecasts: list[Forecast]) -> None:
         sides = first.smallest, first.largest
         on_ground = [] if metres is None else [span([length(side * metres) for side in sides])]
         errors = [_in_table(one, with_range=single) for one in row]
-        table.add_row(f"{first.zones:,}", span([_side(side) for side in sides]), *on_ground, *errors)
+        table.add_row(f"{first.zones:,}", span([side_in_words(side) for side in sides]), *on_ground, *errors)
     answers.print(table)
     for made, each in zip(forecasts, found, strict=True):
         with_trips = "" if single else f", with {made.trips:,} trips"
@@ -252,10 +214,6 @@ def _in_table(row: ZoneClass, with_range: bool) -> str:
     return error_in_words(expected.error, *((expected.low, expected.high) if with_range else ()))
 
 
-def _side(cells: float) -> str:
-    return f"{cells:,.0f}" if cells >= 10 else f"{cells:.2g}" if cells >= 0.01 else "< 0.01"
-
-
 def _range_of_errors(classes: Sequence[ZoneClass]) -> str:
     """The smallest and the largest of the expected errors in words."""
     by_error = sorted(classes, key=lambda row: (row.expected.error, -row.beyond))
@@ -267,11 +225,6 @@ def _range_of_errors(classes: Sequence[ZoneClass]) -> str:
 
 def _about(row: ZoneClass) -> str:
     return f"about {error_in_words(row.expected.error)}{('', ' or less', ' or more')[row.beyond]}"
-
-
-def _metres(grid: Grid) -> float | None:
-    """The side of a square as large as a cell, in metres; None if it is unknown."""
-    return None if ground(grid) is None else math.sqrt(math.prod(grid.cell_metres))
 
 
 def _use_of_delta(plan: Plan, made: Forecast) -> str:
@@ -324,7 +277,7 @@ def _add_zones(in_json: dict[str, Any], zones: Zones, forecasts: list[Forecast])
     Errors of zones outside the map are None. A bound, "or more" or "or less", says that the error is only known to be
     at least or at most this large.
     """
-    placed, metres = zones.areas, _metres(zones.grid)
+    placed, metres = zones.areas, cell_side(zones.grid)
     in_json["zones"] = {
         "names": zones.given.names,
         **zones.to_json(),
@@ -366,34 +319,6 @@ def _slices_in_json(plan: Plan, made: Forecast) -> dict[str, Any]:
             "average_trips": slices.trips,
             "deviation": slices.deviation,
             "side": slices.side,
-        }
-    }
-
-
-def _flows_in_json(plan: Plan, made: Forecast) -> dict[str, Any]:
-    """What to expect of flows as a JSON value; nothing if there are none."""
-    if made.flows is None:
-        return {}
-    flows, metres = made.flows, _metres(plan.grid)
-    table = dict(zip(("error", "low", "high"), flows.table, strict=True))
-    return {
-        "flows": {
-            "share": float(flows.share),
-            "signal": flows.signal,
-            "tiles": flows.tiles,
-            "data_sets": flows.data_sets,
-            "errors": [
-                {
-                    "side": row.side,
-                    "side_m": metres and round(row.side * metres, 1),
-                    "average_answer": row.answer,
-                    "error": row.error,
-                    "low": row.low,
-                    "high": row.high,
-                }
-                for row in flows.errors
-            ],
-            "all_pairs_of_16_x_16_tiles": table,
         }
     }
 
@@ -447,7 +372,7 @@ def _plan_in_json(plan: Plan, forecasts: list[Forecast]) -> dict[str, Any]:
                     for row in made.errors
                 ],
                 **_slices_in_json(plan, made),
-                **_flows_in_json(plan, made),
+                **flows_in_json(plan, made),
             }
             for made in forecasts
         ],
