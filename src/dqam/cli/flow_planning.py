@@ -49,6 +49,12 @@ def show_flows(plan: Plan, forecasts: list[Forecast]) -> None:
         "trips.",
         soft_wrap=True,
     )
+    if expected[0][1].tiles == 1:
+        answers.print(
+            f"With {expected[0][0]:,} trips, flows would not show which places trips connect: origins and "
+            "destinations would be taken to be independent of each other. Consider a larger --flows-share.",
+            soft_wrap=True,
+        )
 
 
 def flows_in_json(plan: Plan, made: Forecast) -> dict[str, Any]:

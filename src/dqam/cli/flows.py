@@ -19,7 +19,7 @@ import shapely
 from rich.table import Table
 
 from dqam.cli.options import OVERWRITE, RELEASE, SLICES, refuse_to_replace
-from dqam.cli.terminal import SHOWN, about, answers, json_option, plain, print_json, words
+from dqam.cli.terminal import SHOWN, about, answers, in_options, json_option, plain, print_json, words
 from dqam.cli.zones import Zones, flow_zone_options, output_option, read_zones
 from dqam.errors import InputError
 from dqam.geometry.arrays import Floats
@@ -232,7 +232,10 @@ def _area(option: str, text: str | None, zones: Zones | None, opened: Release, c
             raise InputError(f"{option} {text!r}: this zone lies outside the map.")
         return place_areas([zones.given.shapes[at]], opened.grid, zones.given.crs, [text])
     if sides is not None:
-        return place([sides], opened, crs)
+        try:
+            return place([sides], opened, crs)
+        except InputError as error:
+            raise InputError(in_options(f"{option}: {error}", "--crs")) from None
     if zones is None:
         raise InputError(
             f"{option} {text!r} must be four numbers, W S E N; for the name of a zone, give the file of the zones with "
@@ -267,6 +270,8 @@ def _show(
     opened: Release, found: Flows, ends: dict[str, Any], confidence: float, top: int | None, output: Path | None
 ) -> None:
     """Print the largest flows, and what readers must know about them."""
+    from dqam.release.flow_answers import flow_note
+
     shown = np.argsort(-found.trips, kind="stable")[: top or SHOWN]
     answers.print(f"[bold]{plain(opened.provenance.promise)}[/]")
     counted = opened.provenance.counted and f", {opened.provenance.counted}"
@@ -284,6 +289,8 @@ def _show(
             f"{unsure:,} of {len(found):,} flows are too small to tell from 0: their intervals hold 0.", soft_wrap=True
         )
     answers.print(f"The intervals should contain the true number {confidence:.0%} of the time.", soft_wrap=True)
+    if note := flow_note(opened):
+        answers.print(note, soft_wrap=True)
     if opened.note:
         answers.print(opened.note, soft_wrap=True)
     if output is not None:

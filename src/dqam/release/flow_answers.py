@@ -45,6 +45,16 @@ def table_of(release: PublishedMap) -> FlowTable:
     return release.flow_table
 
 
+def flow_note(release: PublishedMap) -> str:
+    """What readers must know about all flows of a release; empty for most releases."""
+    if table_of(release).tiles.cells > 1:
+        return ""
+    return (
+        "There were too few trips for this epsilon to measure which places they connect: origins and destinations are "
+        "taken to be independent of each other."
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Flows:
     """The trips of m pairs of areas.
@@ -234,7 +244,7 @@ def place(areas: Any, release: PublishedMap, crs: str | None = None) -> PlacedAr
     """Areas on the grid of the map, where rectangles are extended to grid lines."""
     if isinstance(areas, PlacedAreas):
         return areas
-    if all(is_geometry(area) for area in areas):
+    if hasattr(areas, "__iter__") and all(is_geometry(area) for area in areas):
         return place_areas(areas, release.grid, crs)
     snapped = snap(as_rectangles(areas), release.grid, crs)
     west, south = release.grid.from_cells(*snapped.cells[:, :2].T.astype(float))

@@ -9,7 +9,7 @@ import numpy as np
 
 from dqam.geometry.arrays import Floats
 from dqam.release.answers import Answer
-from dqam.release.flow_answers import bounds_of, flows_between, place
+from dqam.release.flow_answers import bounds_of, flow_note, flows_between, place
 from dqam.release.formatting import TIMES, Icon, icon, shortest_sides, size_of_rectangle
 from dqam.release.picture import CIVIDIS, Picture, draw_small
 from dqam.release.published_map import CONFIDENCE, PublishedMap
@@ -58,6 +58,7 @@ class FlowReport:
     arrows   from the smallest to the largest, so that the largest are drawn last
     block    the size of the blocks in words; `count` of them, in words
     within   share of all trips that begin and end in the same block
+    note     what readers must know about all flows; then there are no arrows
     unsure   how many flows between different blocks there are too few trips to tell, of `pairs`
     """
 
@@ -70,6 +71,7 @@ class FlowReport:
     rows: list[FlowRow]
     block: str
     count: str
+    note: str
     within: float
     unsure: int
     pairs: int
@@ -120,6 +122,7 @@ def describe_flows(release: PublishedMap, picture: Picture) -> FlowReport | None
         rows=rows,
         block=size_of_rectangle(int(wide), int(high), grid),
         count=f"{lattice.shape[1]} {TIMES} {lattice.shape[0]}",
+        note=flow_note(release),
         within=float(found.trips[inside].sum()) / total,
         unsure=int(between.too_few.sum()),
         pairs=len(between),
