@@ -1,6 +1,7 @@
 """What a release says about flows: for zones of every kind, for one area, and for input that is wrong."""
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import geopandas
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import shapely
 
+import dqam
 from dqam import cities
 from dqam.errors import InputError
 from dqam.geometry.arrays import Shapes
@@ -240,3 +242,16 @@ def test_a_release_without_flows_says_how_to_have_them(ask: Any) -> None:
 def test_a_release_says_that_it_has_flows() -> None:
     assert "with flows" in repr(with_flows())
     assert "flows" not in repr(seeded())
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n", "resolution"), [("0.01", 1, 8), ("1", 30, 8), ("1", 1_000, 6), ("1", 1_000, 8)]
+)
+def test_weak_signals_are_saved_and_opened(epsilon: str, n: int, resolution: int, tmp_path: Path) -> None:
+    """No number is too large for a file, however few trips a tile has."""
+    release = with_flows(epsilon, n, None, resolution)
+    release.save(tmp_path / "weak.nc")
+    opened = dqam.open(tmp_path / "weak.nc")
+    for answer in (opened.flow(DISC, ALL), opened.flow(blocks()[0], blocks()[15])):
+        assert 0 <= answer.low <= answer.value <= answer.high <= 20 * release.trips.high
+    assert opened.flow(DISC, ALL) == release.flow(DISC, ALL)

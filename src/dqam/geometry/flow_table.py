@@ -28,6 +28,7 @@ from dqam.geometry.lattice import Lattice
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+MOST_VARIANCE = 0.25  # of a share, which is between 0 and 1
 UNEVEN = 0.5  # how unevenly trips begin within a cell: 1 if all of them do so at one point
 AT_ONCE = 500  # areas for which covered cells are found together
 
@@ -149,6 +150,7 @@ class FlowTable:
         # if x and y are uncertain, the share s = x / (x + y) has the variance (1 - s)^2 var(x) + s^2 var(y)
         variance = (1 - share) ** 2 * inside + share**2 * np.maximum(outside, 0.0) + cut
         variance[share >= 1 - 1e-9] = 0.0
+        variance = np.minimum(variance, MOST_VARIANCE)
         return Covered(*(csr_array((each, (rows, columns)), shape=shape) for each in (share, variance)))
 
 
