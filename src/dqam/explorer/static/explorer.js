@@ -6,6 +6,7 @@ import { graticule } from "./graticule.js";
 import { makeProfiles } from "./profile.js";
 import { makeSketch, outlineOf } from "./sketch.js";
 import { makeSlices, ruleWords } from "./slices.js";
+import { openSource } from "./source.js";
 import { makeZones } from "./zones.js";
 
 const $ = (id) => document.getElementById(id);
@@ -31,7 +32,7 @@ const state = {
 };
 const layers = new Map(); // of slices of releases: promises of { facts, values }
 const sliceTrips = new Map(); // all trips in slices of releases
-let map, picture, painted, handles, zones, sketch, slices, profiles;
+let source, map, picture, painted, handles, zones, sketch, slices, profiles;
 
 /* Words and elements */
 
@@ -102,31 +103,13 @@ function say(sentence) {
   saying = setTimeout(() => ($("said").textContent = sentence), 300);
 }
 
-/* The API */
-
-async function get(address, options) {
-  let answer;
-  try {
-    answer = await fetch(address, options);
-  } catch {
-    throw new Error("The server does not respond. Is it still running?");
-  }
-  if (answer.ok) return answer;
-  const told = await answer.json().catch(() => ({}));
-  throw new Error(told.error ?? `The server responded with status ${answer.status}.`);
-}
-
-async function count(n, sides, slice = state.slice) {
-  const asked = new URLSearchParams(SIDES.map((name, i) => [name, String(sides[i])]));
-  if (slice !== null) asked.set("slices", slice);
-  return (await get(`api/releases/${n}/count?${asked}`)).json();
-}
+/* Questions and answers */
 
 /** The answer of a release for a rectangle, polygon or line. */
 async function question(n, { kind, sides, corners }, slice) {
-  if (!kind) return count(n, sides, slice);
+  if (!kind) return source.count(n, sides, slice);
   const path = kind === "polygon" ? "areas" : "lines";
-  const told = await answerTo(get, n, { path, body: JSON.stringify(geometryOf(kind, corners)), slice }, `This ${kind}`);
+  const told = await answerTo(source, n, { path, body: JSON.stringify(geometryOf(kind, corners)), slice }, `This ${kind}`);
   const found = told.features[0].properties;
   return { ...found, value: found.trips ?? found.crossings, confidence: told.confidence };
 }
@@ -137,10 +120,10 @@ function geometryOf(kind, corners) {
 
 /** The answers of a release in every slice for a rectangle, polygon or line. */
 async function profileOf(n, { kind, corners, answers }) {
-  if (kind) return answerTo(get, n, { path: "profile", body: JSON.stringify(geometryOf(kind, corners)) }, `This ${kind}`);
+  if (kind) return answerTo(source, n, { path: "profile", body: JSON.stringify(geometryOf(kind, corners)) }, `This ${kind}`);
   const [west, south, east, north] = answers.get(n).grid_bounds;
   const ring = [[west, south], [east, south], [east, north], [west, north]];
-  return answerTo(get, n, { path: "profile", crs: "grid", body: JSON.stringify(geometryOf("polygon", ring)) }, "This rectangle");
+  return answerTo(source, n, { path: "profile", crs: "grid", body: JSON.stringify(geometryOf("polygon", ring)) }, "This rectangle");
 }
 
 /** The releases whose answers are shown, the one on the map first. */
@@ -425,13 +408,10 @@ const Picture = L.ImageOverlay.extend({
 });
 
 function fetchLayer(n, slice) {
-  const [key, query] = [JSON.stringify([n, slice]), slice === null ? "" : `?slices=${encodeURIComponent(slice)}`];
-  const both = layers.get(key) ?? Promise.all([
-    get(`api/releases/${n}/layer/facts${query}`).then((answer) => answer.json()),
-    get(`api/releases/${n}/layer${query}`).then((answer) => answer.arrayBuffer()),
-  ]).then(([facts, bytes]) => {
-    sliceTrips.set(key, facts.trips);
-    return { facts, values: new Float32Array(bytes) };
+  const key = JSON.stringify([n, slice]);
+  const both = layers.get(key) ?? source.layer(n, slice).then((layer) => {
+    sliceTrips.set(key, layer.facts.trips);
+    return layer;
   });
   both.catch(() => layers.delete(key));
   layers.delete(key);
@@ -864,7 +844,7 @@ async function addTyped(event) {
   const sides = typed();
   if (!allNumbers(sides)) return;
   try {
-    await count(state.show, sides);
+    await source.count(state.show, sides, state.slice);
   } catch (error) {
     return complain(error.message);
   }
@@ -883,7 +863,7 @@ async function changeTyped() {
   const sides = typed();
   if (!allNumbers(sides)) return;
   try {
-    await count(state.show, sides);
+    await source.count(state.show, sides, state.slice);
   } catch (error) {
     return complain(error.message);
   }
@@ -1285,13 +1265,13 @@ function listen() {
 }
 
 async function start() {
-  const [releases, background] = await Promise.all(
-    ["api/releases", "api/background"].map((address) => get(address).then((answer) => answer.json())));
+  source = await openSource();
+  const [releases, background] = await Promise.all([source.releases(), source.background()]);
   state.releases = releases;
   makeMap(background);
   sketch = makeSketch({ map, complain, say, cell: () => state.releases[state.show].grid.cell_degrees, done: finishShape, changed: showSketching });
   zones = makeZones({
-    map, get, make, whole, interval, complain, say, theme, counted, paint, drawScale, fitTo,
+    map, source, make, whole, interval, complain, say, theme, counted, paint, drawScale, fitTo,
     opacity: () => state.opacity / 100, shown: () => state.releases[state.show], slice: () => state.slice,
     whose: () => (state.against === null ? "" : `: ${state.releases[state.show].name}`) + inSlice(),
     peak: () => fetchLayer(state.show, null).then(({ facts }) => facts.largest_of_slices / facts.largest),

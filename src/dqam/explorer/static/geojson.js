@@ -35,11 +35,9 @@ export async function readFile(chosen) {
 }
 
 /** The answer of a release to GeoJSON; `called` is how the page names what was drawn, or null for a file. */
-export async function answerTo(get, n, { path, body, crs = null, slice = null }, called = null) {
-  const request = { method: "POST", headers: { "Content-Type": "application/geo+json" }, body };
-  const query = [crs && `crs=${crs}`, slice !== null && `slices=${encodeURIComponent(slice)}`].filter(Boolean).join("&");
+export async function answerTo(source, n, { path, body, crs = null, slice = null }, called = null) {
   try {
-    return await (await get(`api/releases/${n}/${path}${query && `?${query}`}`, request)).json();
+    return await source.ask(n, path, body, { crs, slice });
   } catch (error) {
     throw new Error(inPageWords(error.message, { path, crs, called }));
   }
