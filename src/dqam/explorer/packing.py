@@ -17,7 +17,7 @@ from dqam.errors import InputError
 from dqam.explorer.facts import release_info
 from dqam.explorer.layer import is_turned
 from dqam.geometry.arrays import Floats, Integers, Numbers
-from dqam.geometry.grid import is_degrees
+from dqam.geometry.grid import is_degrees, parse_crs
 from dqam.geometry.histogram import SpatialHistogram, TwoScaleHistogram
 from dqam.geometry.lattice import Lattice
 from dqam.geometry.sliced_histogram import SlicedHistogram
@@ -80,7 +80,13 @@ def _place(release: Release, name: str) -> dict[str, Any]:
         west, south, east, north = grid.bounds
         cell = [(east - west) / grid.columns, (north - south) / grid.rows]
         info["grid"] |= {"degrees": list(grid.bounds), "cell_degrees": cell}
-        planar = {"crs": grid.crs, "bounds": list(grid.bounds), "geographic": is_degrees(grid.crs)}
+        axis = parse_crs(grid.crs).axis_info[0]
+        planar = {
+            "crs": grid.crs,
+            "bounds": list(grid.bounds),
+            "geographic": is_degrees(grid.crs),
+            "unit": axis.unit_name,
+        }
     return {"info": info, "degrees": is_degrees(grid.crs), "planar": planar}
 
 

@@ -1,6 +1,7 @@
 // The page: a map of releases, rectangles, polygons and lines on it, and the answers of the releases to them.
 
 import { RECTANGLES, differenceScale, tripsScale } from "./colours.js";
+import { decimals, height as heightOf, planeOptions, unitWords } from "./coordinates.js";
 import { answerTo } from "./geojson.js";
 import { graticule } from "./graticule.js";
 import { makeProfiles } from "./profile.js";
@@ -528,7 +529,7 @@ function spaceTicks() {
 function valueAt({ lat, lng }) {
   if (!painted) return NaN;
   const { facts: { width, height, bounds: [west, south, east, north] }, values } = painted;
-  const mercator = (latitude) => Math.asinh(Math.tan((latitude * Math.PI) / 180));
+  const mercator = (latitude) => heightOf(latitude, source.planar);
   const column = Math.floor(((lng - west) / (east - west)) * width);
   const row = Math.floor(((mercator(north) - mercator(lat)) / (mercator(north) - mercator(south))) * height);
   return column < 0 || column >= width || row < 0 || row >= height ? NaN : values[row * width + column];
@@ -601,7 +602,7 @@ function showHandles() {
 
 /** The rectangle between two corners, with as many decimals as can be told apart at this zoom. */
 function between(a, b) {
-  const digits = Math.min(9, Math.max(2, Math.ceil(map.getZoom() * Math.log10(2)) + 1));
+  const digits = decimals(map.getZoom(), source.planar);
   const round = (value) => Number(value.toFixed(digits));
   return [Math.min(a.lng, b.lng), Math.min(a.lat, b.lat), Math.max(a.lng, b.lng), Math.max(a.lat, b.lat)].map(round);
 }
@@ -834,7 +835,7 @@ function typed() {
 
 function allNumbers(sides) {
   const fine = sides.every((side) => side && Number.isFinite(Number(side)));
-  if (!fine) complain("Enter a number of degrees for each side: west, south, east and north.");
+  if (!fine) complain(`Enter a number of ${unitWords(source.planar)} for each side: west, south, east and north.`);
   return fine;
 }
 
@@ -934,7 +935,7 @@ function showRelease() {
     ...(none ? [make("option", { value: "" }, "nothing")] : []),
     ...state.releases.filter(({ n }) => !none || n !== state.show).map((one) => make("option", { value: String(one.n) }, one.name)),
   ];
-  SIDES.forEach((name, i) => ($(name).placeholder = release.grid.degrees[i].toFixed(4)));
+  SIDES.forEach((name, i) => ($(name).placeholder = release.grid.degrees[i].toFixed(source.planar?.geographic === false ? 0 : 4)));
   $("show").replaceChildren(...options(false));
   $("show").value = String(state.show);
   $("against").replaceChildren(...options(true));
@@ -1010,6 +1011,7 @@ function explain(release) {
   const kept = unit.name === "trip" ? "" : ` Numbers are ${release.counted}.`;
   const facts = [
     ["Guarantee", release.promise],
+    ...(source.planar ? [["Coordinates", `This page does not convert coordinates: all of them are ${unitWords(source.planar)}, the coordinate system of the map.`]] : []),
     ["File", release.name],
     ["Published", release.created.replace("T", " ").replace("+00:00", " UTC")],
     ["Mechanism", `${release.mechanism}, tuned for ${release.queries}`],
@@ -1101,7 +1103,7 @@ function readAddress() {
     }
   }
   const view = numbers(told.get("view"), 3);
-  if (view && Math.abs(view[0]) <= 90) map.setView([view[0], view[1]], view[2], { animate: false });
+  if (view && (source.planar || Math.abs(view[0]) <= 90)) map.setView([view[0], view[1]], view[2], { animate: false });
   else fit();
   $("opacity").value = String(state.opacity);
   showTheme();
@@ -1182,8 +1184,8 @@ function press(event) {
 /* Start */
 
 function makeMap(background) {
-  map = L.map("map", { keyboard: false, boxZoom: false, zoomSnap: 0.25, zoomDelta: 0.75, minZoom: 2, maxZoom: 20, attributionControl: false });
-  L.control.scale({ imperial: false, maxWidth: 140 }).addTo(map);
+  map = L.map("map", { keyboard: false, boxZoom: false, zoomSnap: 0.25, zoomDelta: 0.75, minZoom: 2, maxZoom: 20, attributionControl: false, ...(source.planar ? planeOptions(source.planar) : {}) });
+  if (!source.planar || source.planar.unit === "metre") L.control.scale({ imperial: false, maxWidth: 140 }).addTo(map);
   const attribution = L.control.attribution({ prefix: '<a href="https://leafletjs.com" rel="noopener">Leaflet</a>', position: "bottomleft" }).addTo(map);
   const Tools = L.Control.extend({
     options: { position: "topleft" },
@@ -1209,7 +1211,7 @@ function makeMap(background) {
     attribution.addAttribution(credit.innerHTML);
   } else {
     map.setView([0, 0], 2);
-    graticule(map);
+    if (!source.planar) graticule(map);
   }
   map.on("moveend", keepAddress);
   map.on("resize", spaceTicks);
@@ -1269,7 +1271,7 @@ async function start() {
   const [releases, background] = await Promise.all([source.releases(), source.background()]);
   state.releases = releases;
   makeMap(background);
-  sketch = makeSketch({ map, complain, say, cell: () => state.releases[state.show].grid.cell_degrees, done: finishShape, changed: showSketching });
+  sketch = makeSketch({ map, complain, say, digits: () => decimals(map.getZoom(), source.planar), cell: () => state.releases[state.show].grid.cell_degrees, done: finishShape, changed: showSketching });
   zones = makeZones({
     map, source, make, whole, interval, complain, say, theme, counted, paint, drawScale, fitTo,
     opacity: () => state.opacity / 100, shown: () => state.releases[state.show], slice: () => state.slice,
@@ -1278,6 +1280,12 @@ async function start() {
   });
   slices = makeSlices({ map, make, changed: chooseSlice, soon: (name) => compared().forEach((n) => fetchLayer(n, name)) });
   profiles = makeProfiles({ place: $("profiles"), make, whole, interval, say, choose: (name) => slices.choose(name) });
+  if (!source.served) document.querySelector('nav a[href="api"]').remove();
+  if (source.planar) {
+    $("sides-in").textContent = `Sides in ${unitWords(source.planar)}`;
+    $("sides-in").classList.remove("unseen");
+  }
+  globalThis.dqam = source; // for questions in the console of the browser
   listen();
   readAddress();
 }

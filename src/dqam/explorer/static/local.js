@@ -24,7 +24,7 @@ export async function localSource(told) {
   }
 
   return {
-    /** The CRS of the coordinates in the page if these are no longitudes and latitudes: { crs, bounds, unit }; otherwise null. */
+    served: false,
     planar,
     releases: async () => abouts.map(({ info }) => info),
     background: async () => ({ tiles: null, attribution: "" }),

@@ -4,7 +4,7 @@
 //   layer(n, slice)                 the picture of a release: { facts, values }
 //   count(n, sides, slice)          a rectangle
 //   ask(n, path, body, { crs, slice })   GeoJSON: "areas", "lines" or "profile"
-// `planar` is null, or says which coordinates the page uses instead of longitude and latitude.
+// `served` says whether it is the server, and `planar` which coordinates are used instead of longitude and latitude, if any.
 
 import { localSource } from "./local.js";
 
@@ -36,6 +36,7 @@ function queried(address, values) {
 
 function serverSource() {
   return {
+    served: true,
     planar: null,
     releases: () => json("api/releases"),
     background: () => json("api/background"),

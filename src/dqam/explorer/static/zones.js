@@ -29,7 +29,7 @@ export function makeZones({ map, source, make, whole, interval, complain, say, t
     const mine = ++asked;
     complain(null);
     try {
-      const read = await readFile(chosen);
+      const read = await readFile(chosen, source);
       if (mine !== asked || !(await ask(read))) return;
       showAll();
       $("zones").scrollIntoView({ block: "nearest" });
@@ -199,7 +199,7 @@ export function makeZones({ map, source, make, whole, interval, complain, say, t
     $("zones-file").value = "";
   });
   $("zones-csv").addEventListener("click", () => save("csv", "text/csv", csv()));
-  $("zones-geojson").addEventListener("click", () => save("geojson", "application/geo+json", JSON.stringify(file.crs ? { ...answer, crs: file.told.crs } : answer)));
+  $("zones-geojson").addEventListener("click", () => save("geojson", "application/geo+json", JSON.stringify(file.told.crs ? { ...answer, crs: file.told.crs } : answer)));
   $("zones-close").addEventListener("click", close);
   $("map").addEventListener("dragover", (event) => event.preventDefault());
   $("map").addEventListener("drop", (event) => {
