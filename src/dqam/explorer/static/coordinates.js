@@ -20,7 +20,7 @@ export function height(latitude, planar) {
   return planar ? latitude : Math.asinh(Math.tan((latitude * Math.PI) / 180));
 }
 
-/** What numbers have to be entered. */
+/** What coordinates have to be given in. */
 export function unitWords(planar) {
-  return planar ? `coordinates in ${planar.crs.slice(0, 40)}` : "degrees";
+  return planar ? `the coordinates of the map (${planar.crs.slice(0, 40)})` : "degrees";
 }

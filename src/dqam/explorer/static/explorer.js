@@ -835,7 +835,7 @@ function typed() {
 
 function allNumbers(sides) {
   const fine = sides.every((side) => side && Number.isFinite(Number(side)));
-  if (!fine) complain(`Enter a number of ${unitWords(source.planar)} for each side: west, south, east and north.`);
+  if (!fine) complain(`Enter a number ${source.planar ? "in" : "of"} ${unitWords(source.planar)} for each side: west, south, east and north.`);
   return fine;
 }
 
@@ -1011,7 +1011,7 @@ function explain(release) {
   const kept = unit.name === "trip" ? "" : ` Numbers are ${release.counted}.`;
   const facts = [
     ["Guarantee", release.promise],
-    ...(source.planar ? [["Coordinates", `This page does not convert coordinates: all of them are ${unitWords(source.planar)}, the coordinate system of the map.`]] : []),
+    ...(source.planar ? [["Coordinates", `This page does not convert coordinates. All of them are ${unitWords(source.planar)}.`]] : []),
     ["File", release.name],
     ["Published", release.created.replace("T", " ").replace("+00:00", " UTC")],
     ["Mechanism", `${release.mechanism}, tuned for ${release.queries}`],

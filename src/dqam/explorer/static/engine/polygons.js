@@ -100,9 +100,15 @@ function crossesAt(p, a1, a2, b1, b2) {
 
 /** Whether polygons are valid by the rules of OGC: rings that neither cross nor overlap, holes within shells, parts apart. */
 export function isValid(polygons) {
+  return touchesOf(polygons) !== null;
+}
+
+/** The points where rings of valid polygons touch, by name: { point, rings }, the numbers of the rings; null if the
+ *  polygons are not valid. */
+function touchesOf(polygons) {
   const rings = [];
   polygons.forEach((polygon, part) => polygon.forEach((ring) => rings.push({ part, ring: withoutRepeats(ring) })));
-  if (rings.some(({ ring }) => ring.length < 8)) return false;
+  if (rings.some(({ ring }) => ring.length < 8)) return null;
   const count = rings.map(({ ring }) => ring.length / 2 - 1);
   const sides = [];
   rings.forEach(({ ring }, r) => {
@@ -122,15 +128,15 @@ export function isValid(polygons) {
       if (o1 * o2 > 0) continue;
       const [o3, o4] = [orientation(b.x0, b.y0, b.x1, b.y1, a.x0, a.y0), orientation(b.x0, b.y0, b.x1, b.y1, a.x1, a.y1)];
       if (o3 * o4 > 0) continue;
-      if (o1 * o2 < 0 && o3 * o4 < 0) return false;
+      if (o1 * o2 < 0 && o3 * o4 < 0) return null;
       if (o1 === 0 && o2 === 0) {
         const wide = Math.min(a.east, b.east) - Math.max(a.west, b.west);
         const high = Math.min(a.north, b.north) - Math.max(a.south, b.south);
-        if (wide > 0 || high > 0) return false; // they overlap
+        if (wide > 0 || high > 0) return null; // they overlap
       }
       if (a.r === b.r) {
         const apart = Math.abs(a.i - b.i);
-        if (apart !== 1 && apart !== count[a.r] - 1) return false; // a ring that touches itself
+        if (apart !== 1 && apart !== count[a.r] - 1) return null; // a ring that touches itself
         continue;
       }
       const within = ({ west, east, south, north }, x, y) => west <= x && x <= east && south <= y && y <= north;
@@ -146,9 +152,10 @@ export function isValid(polygons) {
         if (x1 === p[0] && y1 === p[1]) return [[x0, y0], corner((i + 1) % count[r] + 1)];
         return [[x0, y0], [x1, y1]];
       };
-      if (crossesAt(p, ...around(a), ...around(b))) return false;
+      if (crossesAt(p, ...around(a), ...around(b))) return null;
       const place = `${p}`;
-      touches.set(place, (touches.get(place) ?? new Set()).add(a.r).add(b.r));
+      touches.set(place, touches.get(place) ?? { point: p, rings: new Set() });
+      touches.get(place).rings.add(a.r).add(b.r);
     }
   }
   const boxes = rings.map(({ ring }) => boundsOf([ring]));
@@ -157,18 +164,18 @@ export function isValid(polygons) {
   rings.forEach(({ part }, r) => first.has(part) || first.set(part, r));
   const holes = rings.map(({ part }, r) => [part, r]).filter(([part, r]) => first.get(part) !== r);
   for (const [part, hole] of holes) {
-    if (locateRing(rings[first.get(part)].ring, rings[hole].ring) !== 1) return false;
+    if (locateRing(rings[first.get(part)].ring, rings[hole].ring) !== 1) return null;
     for (const [same, other] of holes) {
-      if (same === part && other !== hole && !apart(hole, other) && locateRing(rings[other].ring, rings[hole].ring) !== -1) return false;
+      if (same === part && other !== hole && !apart(hole, other) && locateRing(rings[other].ring, rings[hole].ring) !== -1) return null;
     }
   }
   for (const [part, one] of first) {
     for (const [owner, other] of first) {
       if (owner === part || apart(one, other) || locateRing(rings[other].ring, rings[one].ring) === -1) continue;
-      if (!holes.some(([of, hole]) => of === owner && locateRing(rings[hole].ring, rings[one].ring) === 1)) return false;
+      if (!holes.some(([of, hole]) => of === owner && locateRing(rings[hole].ring, rings[one].ring) === 1)) return null;
     }
   }
-  return polygons.every((_, part) => !hasCircle(touches, (r) => rings[r].part === part));
+  return polygons.every((_, part) => !hasCircle(touches, (r) => rings[r].part === part)) ? touches : null;
 }
 
 /** Whether the rings of a polygon touch in a circle, so that its inside is not in one piece. */
@@ -178,8 +185,8 @@ function hasCircle(touches, ofPolygon) {
     while (leader.has(one)) one = leader.get(one);
     return one;
   };
-  for (const [place, some] of touches) {
-    for (const r of [...some].filter(ofPolygon)) {
+  for (const [place, { rings }] of touches) {
+    for (const r of [...rings].filter(ofPolygon)) {
       const [a, b] = [find(r), find(place)];
       if (a === b) return true;
       leader.set(a, b);
@@ -188,11 +195,10 @@ function hasCircle(touches, ofPolygon) {
   return false;
 }
 
-/** The part of a side within the box from 0 to columns and rows, as [start, stop, start is cut, stop is cut, along the border]. */
+/** The part of a side within the box from 0 to columns and rows, as { start, stop, along }: its ends, and whether it is on the border. */
 function clippedSide(x0, y0, x1, y1, columns, rows) {
   if (Math.max(x0, x1) < 0 || Math.max(y0, y1) < 0 || Math.min(x0, x1) > columns || Math.min(y0, y1) > rows) return null;
   const ends = [[x0, y0], [x1, y1]];
-  const moved = [false, false];
   for (const [axis, limit, sign] of [[0, 0, -1], [0, columns, 1], [1, 0, -1], [1, rows, 1]]) {
     const beyond = ends.map((end) => sign * (end[axis] - limit) > 0);
     if (beyond[0] && beyond[1]) return null;
@@ -200,19 +206,19 @@ function clippedSide(x0, y0, x1, y1, columns, rows) {
       if (!beyond[k]) continue;
       const at = axis === 0 ? meeting(x0, y0, x1, y1, limit) : meeting(y0, x0, y1, x1, limit);
       ends[k] = axis === 0 ? [limit, at] : [at, limit];
-      moved[k] = true;
     }
   }
   const [start, stop] = ends;
   if (start[0] === stop[0] && start[1] === stop[1]) return null;
   const border = (axis, limit) => start[axis] === limit && stop[axis] === limit;
-  return { start, stop, cutBefore: moved[0], cutAfter: moved[1], along: border(0, 0) || border(0, columns) || border(1, 0) || border(1, rows) };
+  return { start, stop, along: border(0, 0) || border(0, columns) || border(1, 0) || border(1, rows) };
 }
 
-/** The pieces of a line inside the box, without those along its border; null for a ring of which nothing was cut. */
+/** The pieces of a line inside the box, without those along its border; null for a ring that does not meet the border. */
 function piecesOf(line, columns, rows, closed) {
   const pieces = [];
   let [open, whole] = [false, true];
+  const atBorder = ([x, y]) => x === 0 || y === 0 || x === columns || y === rows;
   for (let i = 0; i + 3 < line.length; i += 2) {
     if (line[i] === line[i + 2] && line[i + 1] === line[i + 3]) continue;
     const side = clippedSide(line[i], line[i + 1], line[i + 2], line[i + 3], columns, rows);
@@ -220,19 +226,15 @@ function piecesOf(line, columns, rows, closed) {
       [open, whole] = [false, false];
       continue;
     }
-    if (side.cutBefore) [open, whole] = [false, false];
-    if (!open) pieces.push([side.start]);
+    if (!open || atBorder(side.start)) pieces.push([side.start]);
     pieces.at(-1).push(side.stop);
-    open = !side.cutAfter;
-    if (side.cutAfter) whole = false;
+    open = !atBorder(side.stop);
+    if (!open || atBorder(side.start)) whole = false;
   }
   if (closed && whole) return null;
-  if (closed && open && pieces.length > 1) {
-    const [first, last] = [pieces[0], pieces.at(-1)];
-    if (first[0][0] === last.at(-1)[0] && first[0][1] === last.at(-1)[1]) { // where the ring begins
-      pieces.pop();
-      pieces[0] = [...last, ...first.slice(1)];
-    }
+  if (closed && open && pieces.length > 1) { // the ring begins inside
+    const [last, [, ...others]] = [pieces.pop(), pieces[0]];
+    pieces[0] = [...last, ...others];
   }
   return pieces;
 }
@@ -246,7 +248,7 @@ export function clipLines(lines, columns, rows) {
 
 /** The parts of valid polygons within the box, as polygons; null if they cannot be told for certain. */
 export function clipPolygons(polygons, columns, rows) {
-  const clipped = polygons.flatMap((polygon) => {
+  const clipped = withCorners(polygons, touchesOf(polygons)).flatMap((polygon) => {
     const [west, south, east, north] = boundsOf([polygon[0]]);
     if (west >= columns || south >= rows || east <= 0 || north <= 0) return [];
     return west >= 0 && south >= 0 && east <= columns && north <= rows ? [polygon] : clipPolygon(polygon, columns, rows);
@@ -256,22 +258,47 @@ export function clipPolygons(polygons, columns, rows) {
   return sure ? clipped : null;
 }
 
+/** The polygons with corners wherever their rings touch. */
+function withCorners(polygons, touches) {
+  let r = -1;
+  return polygons.map((polygon) => polygon.map((ring) => {
+    r += 1;
+    const points = [...touches.values()].filter(({ rings }) => rings.has(r)).map(({ point }) => point);
+    if (!points.length) return ring;
+    const corners = [];
+    for (let i = 0; i + 3 < ring.length; i += 2) {
+      const [x0, y0, x1, y1] = ring.subarray(i, i + 4);
+      const within = points.filter(([x, y]) =>
+        Math.min(x0, x1) <= x && x <= Math.max(x0, x1) && Math.min(y0, y1) <= y && y <= Math.max(y0, y1) && orientation(x0, y0, x1, y1, x, y) === 0);
+      within.sort(([ax, ay], [bx, by]) => Math.abs(ax - x0) + Math.abs(ay - y0) - Math.abs(bx - x0) - Math.abs(by - y0));
+      corners.push([x0, y0], ...within);
+    }
+    return withoutRepeats(flat([...corners, corners[0]]));
+  }));
+}
+
 function clipPolygon(polygon, columns, rows) {
-  const [kept, cut, chains] = [[], [], []];
+  const [holes, cut, chains] = [[], [], []];
   polygon.forEach((ring, i) => {
     const turned = twiceArea(ring) > 0 === (i === 0) ? ring : backwards(ring); // what is inside is to the left
     const pieces = piecesOf(turned, columns, rows, true);
-    if (!pieces) return kept.push(ring);
+    if (!pieces) return holes.push(ring);
     cut.push([ring, i]);
     chains.push(...pieces);
   });
   const corners = [[columns, 0], [columns, rows], [0, rows], [0, 0]];
   const places = [columns, columns + rows, 2 * columns + rows, 2 * (columns + rows)]; // of the corners along the border
   const along = ([x, y]) => {
-    if (y === 0) return x;
-    if (x === columns) return columns + y;
-    return y === rows ? 2 * columns + rows - x : places[3] - y;
+    if (y === 0 && x < columns) return x;
+    if (x === columns && y < rows) return columns + y;
+    return y === rows && x > 0 ? 2 * columns + rows - x : places[3] - y;
   };
+  /** The direction from a point of the border to one inside: 0 is counterclockwise along the border. */
+  const direction = (from, to) => {
+    const border = (Math.PI / 2) * places.findIndex((place) => along(from) < place);
+    return (Math.atan2(to[1] - from[1], to[0] - from[0]) - border + 4 * Math.PI) % (2 * Math.PI);
+  };
+  const starts = new Map(chains.map((chain) => [chain, { place: along(chain[0]), angle: direction(chain[0], chain[1]) }]));
   const shells = [];
   if (!chains.length) {
     const [x, y] = [columns / 2, rows / 2];
@@ -282,23 +309,48 @@ function clipPolygon(polygon, columns, rows) {
     if (!waiting.has(first)) continue;
     const points = [];
     let chain = first;
-    while (chain && waiting.delete(chain)) {
+    while (waiting.delete(chain)) {
       points.push(...chain);
-      const end = along(chain.at(-1));
-      const far = (one) => (along(one[0]) - end + places[3]) % places[3];
-      const next = chains.reduce((best, one) => (far(one) < far(best) ? one : best));
-      for (let lap = 0; lap < 2; lap++) corners.forEach((corner, i) => {
-        const there = places[i] + lap * places[3] - end;
-        if (there > 0 && there < far(next)) points.push(corner);
-      });
+      const [end, arrived] = [along(chain.at(-1)), direction(chain.at(-1), chain.at(-2))];
+      const far = (one) => { // along the border, and which of those that begin there comes first
+        const { place, angle } = starts.get(one);
+        if (place === end) return [angle < arrived ? 0 : places[3], angle];
+        return [(place - end + places[3]) % places[3], angle];
+      };
+      const nearer = ([way, angle], [other, otherAngle]) => way < other || (way === other && angle > otherAngle);
+      const next = chains.reduce((best, one) => (nearer(far(one), far(best)) ? one : best));
+      const [way] = far(next);
+      for (const lap of [0, places[3]]) {
+        corners.forEach((corner, i) => {
+          const there = places[i] + lap - end;
+          if (there > 0 && there < way) points.push(corner);
+        });
+      }
       chain = next;
     }
-    if (chain !== first) return []; // the area tells that something is missing
-    shells.push(flat([...points, points[0]]));
+    if (chain !== first) return []; // which the area then shows
+    for (const loop of loopsOf(points)) (twiceArea(loop) > 0 ? shells : holes).push(loop);
   }
-  const parts = shells.filter((ring) => twiceArea(ring) !== 0).map((shell) => [shell]);
-  for (const hole of kept) parts.find(([shell]) => locateRing(shell, hole) === 1)?.push(hole);
+  const parts = shells.map((shell) => [shell]);
+  for (const hole of holes) parts.find(([shell]) => locateRing(shell, hole) === 1)?.push(hole);
   return parts;
+}
+
+/** Rings that do not pass a point twice, from one that may; without those that enclose nothing. */
+function loopsOf(points) {
+  const [loops, path, places] = [[], [], new Map()];
+  for (const point of points) {
+    const key = `${point}`;
+    if (places.has(key)) {
+      const loop = path.splice(places.get(key));
+      for (const one of loop) places.delete(`${one}`);
+      loops.push([...loop, point]);
+    }
+    places.set(key, path.length);
+    path.push(point);
+  }
+  loops.push([...path, path[0]]);
+  return loops.map(flat).filter((loop) => twiceArea(loop) !== 0);
 }
 
 function backwards(ring) {
