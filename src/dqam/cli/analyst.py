@@ -249,7 +249,9 @@ def _say_rest(opened: Release, found: Answers, confidence: float, output: Path |
 
 @click.command()
 @RELEASE
-@click.option("--output", "-o", type=PATH, required=True, help="File to write: .html, .tif, .parquet, .geojson or .csv.")
+@click.option(
+    "--output", "-o", type=PATH, required=True, help="File to write: .html, .tif, .parquet, .geojson or .csv."
+)
 @click.option(
     "--blocks",
     type=click.IntRange(1, 4096),
@@ -266,11 +268,12 @@ def _say_rest(opened: Release, found: Answers, confidence: float, output: Path |
 def export(
     release: Path, output: Path, blocks: int | None, h3: int | None, slices: list[str] | None, overwrite: bool
 ) -> None:
-    """Export a RELEASE as a web page, or its cells or H3 hexagons as GeoTIFF, GeoParquet, GeoJSON or CSV, with intervals.
+    """Export a RELEASE as a web page, or its cells or H3 hexagons as GeoTIFF, GeoParquet, GeoJSON or CSV.
 
-    The page is the explorer of `dqam serve` in one file. It carries the release and answers any area by itself, without a
-    server or a network. You can put it on any web site or send it by mail.
+    The page is the explorer of `dqam serve` in one file. It carries the release and answers any area by itself, without
+    a server or a network. You can put it on any web site or send it by mail.
 
+    The other files hold the answers for cells or hexagons, with intervals.
     Do not add up cells: a trip through two of them counts in both. To count the trips in an area, use `dqam query`. If
     the release has slices, each has a further column or band, and these add up to the values for all trips.
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dqam.explorer.app import make_app
-    from dqam.explorer.page import make_page, write_page
     from dqam.explorer.server import serve
+    from dqam.explorer.standalone import make_page, write_page
 
 __all__ = ["make_app", "make_page", "serve", "write_page"]
-_HOMES = {"make_app": "app", "make_page": "page", "serve": "server", "write_page": "page"}
+_HOMES = {"make_app": "app", "make_page": "standalone", "serve": "server", "write_page": "standalone"}
 
 
 def __getattr__(name: str) -> object:

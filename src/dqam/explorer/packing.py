@@ -1,7 +1,7 @@
 """The numbers of a release, packed into text for a page that answers without a server.
 
-Nothing is rounded, so that the page gives the answers of the library. Visits of cells follow from endpoints and edges up
-to a few units in the last place; these are stored instead of the visits, because they take less space.
+Nothing is rounded, so that the page gives the answers of the library. Visits of cells follow from endpoints and edges,
+up to a few units in the last place; these are stored instead of the visits, because they take less space.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def pack(release: Release, name: str) -> dict[str, Any]:
     grid, histogram, uncertainty, noise = release.grid, release.histogram, release.uncertainty, release.share_noise
     if grid.rows * grid.columns > MOST_CELLS:
         raise InputError(
-            f"A page can hold at most {MOST_CELLS:,} cells; this map has {grid.rows:,} x {grid.columns:,}. Show it with "
-            "dqam serve."
+            f"A page can hold at most {MOST_CELLS:,} cells; this map has {grid.rows:,} x {grid.columns:,}. "
+            "Show it with dqam serve."
         )
     sliced = histogram if isinstance(histogram, SlicedHistogram) else None
     if sliced is not None and not sliced.complete:
@@ -54,7 +54,9 @@ def pack(release: Release, name: str) -> dict[str, Any]:
         coarse = _lines(patterns.lattice)
         if noise is not None:
             if noise.lattice != patterns.lattice:
-                raise InputError("The noise and the shares of the slices are on different lattices; save and reopen it.")
+                raise InputError(
+                    "The noise and the shares of the slices are on different lattices; save and reopen it."
+                )
             arrays |= {"moved": noise.moved, "weight": noise.weight}
     return {
         **_place(release, name),
@@ -73,7 +75,7 @@ def pack(release: Release, name: str) -> dict[str, Any]:
 
 
 def _place(release: Release, name: str) -> dict[str, Any]:
-    """What is to be known about a release and its coordinates: longitude and latitude, or those of the CRS of its map."""
+    """What is to be known about a release and its coordinates: degrees, or those of the CRS of its map."""
     grid, info = release.grid, release_info(0, name, release)
     planar = None
     if is_turned(grid):

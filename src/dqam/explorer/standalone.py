@@ -1,7 +1,7 @@
 """The explorer as one HTML file, which opens from disk: it carries the numbers of a release and answers by itself.
 
-It is made of the files that the server sends. Scripts and styles become part of the page and are allowed by their hashes;
-the modules become one, each in a function of its own. The page may load nothing, and can send nothing.
+It is made of the files that the server sends. Scripts and styles become part of the page and are allowed by their
+hashes; the modules become one, each in a function of its own. The page may load nothing, and can send nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ICON = "static/icon.svg"
 
 
 def make_page(release: Release, name: str = "release") -> str:
-    """The page of a release, as text to write to a file. `name` is what the page calls the release, such as its file."""
+    """The page of a release, as text to write to a file. `name` is what it calls the release, such as its file."""
     return _filled(_data([pack(release, name)]))
 
 
