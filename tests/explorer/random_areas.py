@@ -36,8 +36,11 @@ def _until(draw: Any, grid: Grid, least: float) -> Any:
         shape = draw()
         if shape.geom_type == "GeometryCollection" or not shape.is_valid or not _placed(shape, grid).is_valid:
             continue
-        inside = shapely.intersection(shape, box(0, 0, grid.columns, grid.rows))
-        if (inside.area if "Polygon" in shape.geom_type else inside.length) > least:
+        if "Polygon" in shape.geom_type:
+            inside = shapely.intersection(shape, box(0, 0, grid.columns, grid.rows)).area
+        else:
+            inside = shapely.clip_by_rect(shape, 0, 0, grid.columns, grid.rows).length
+        if inside > least:
             return shape
 
 

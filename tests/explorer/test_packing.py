@@ -22,11 +22,11 @@ from tests.explorer.conftest import numbered
 def unpacked(packed: dict[str, Any]) -> dict[str, np.ndarray]:
     """The arrays in a page, as it reads them."""
     body, found = zlib.decompress(base64.b64decode(packed["numbers"]), -15), {}
-    for name, count in packed["arrays"]:
+    for name, count, unit in packed["arrays"]:
         planes, body = np.frombuffer(body[: 8 * count], np.uint8), body[8 * count :]
-        found[name] = (
-            np.ascontiguousarray(planes.reshape(8, count).T).view("<i8" if name.endswith("steps") else "<f8").ravel()
-        )
+        kind = "<f8" if unit is None and not name.endswith("steps") else "<i8"
+        numbers = np.ascontiguousarray(planes.reshape(8, count).T).view(kind).ravel()
+        found[name] = numbers if unit is None else numbers * 2.0**unit
     assert not body
     return found
 
@@ -53,6 +53,22 @@ def test_every_number_is_there_exactly(hourly: Release) -> None:
     }
     assert all(np.array_equal(found[name], np.ravel(values)) for name, values in others.items())
     assert json.loads(json.dumps(packed, allow_nan=False)) == packed
+
+
+def test_multiples_of_a_power_of_two_are_stored_as_whole_numbers(first: Release) -> None:
+    units = {name: unit for name, _, unit in pack(first, "first")["arrays"]}
+    assert units["small_vertical"] < 0
+    assert units["small_steps"] is None
+    for numbers, unit in (
+        ([0.0, 3.0], 0),
+        ([0.375, -2.5], -3),
+        ([2.0**-30, 2.0**22], -30),
+        ([2.0**-30, 2.0**23], None),
+        ([0.0, -0.0], None),
+        ([5e-324], None),
+        ([], 0),
+    ):
+        assert packing._unit(np.array(numbers)) == unit
 
 
 def test_visits_far_from_their_edges_are_kept(first: Release) -> None:

@@ -48,7 +48,8 @@ ASK = """async ({ rectangles, areas, lines, slices, chosen }) => {
     profiles.push([trips ?? crossings, low, high]);
   }
   const [grown, cut, cells] = ["grown", "cut", "cells"].map((name) => inside.map((one) => one[name]));
-  return { rectangles: sides.map(three), areas: inside.map(three), lines: across.map(three), profiles, grown, cut, cells };
+  const answers = { rectangles: sides.map(three), areas: inside.map(three), lines: across.map(three) };
+  return { ...answers, profiles, grown, cut, cells };
 }"""
 
 

@@ -1,7 +1,8 @@
 """The numbers of a release, packed into text for a page that answers without a server.
 
 Nothing is rounded, so that the page gives the answers of the library. Visits of cells follow from endpoints and edges,
-up to a few units in the last place; these are stored instead of the visits, because they take less space.
+up to a few units in the last place; these are stored instead of the visits, because they take less space. So do whole
+numbers: they stand for floats that are all multiples of a power of 2, as those of flux are.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from dqam.errors import InputError
 from dqam.explorer.facts import release_info
 from dqam.explorer.layer import is_turned
-from dqam.geometry.arrays import Floats, Integers, Numbers
+from dqam.geometry.arrays import Integers, Numbers
 from dqam.geometry.grid import is_degrees, parse_crs
 from dqam.geometry.histogram import SpatialHistogram, TwoScaleHistogram
 from dqam.geometry.lattice import Lattice
@@ -25,6 +26,8 @@ from dqam.release.published_map import CONFIDENCE
 from dqam.release.release import Release
 
 MOST_CELLS = 1 << 20  # of a grid: the file of a larger one could be too large for a browser
+EXACT = 53  # binary digits of a float
+SMALLEST = -1000  # exponent of a unit whose inverse is a float
 
 
 def pack(release: Release, name: str) -> dict[str, Any]:
@@ -69,7 +72,7 @@ def pack(release: Release, name: str) -> dict[str, Any]:
         "lattice": lattice,
         "slice_lattice": coarse,
         "share_noise": None if noise is None else noise.sizes,
-        "arrays": [[key, numbers.size] for key, numbers in arrays.items()],
+        "arrays": [[key, numbers.size, _unit(numbers)] for key, numbers in arrays.items()],
         "numbers": _packed(list(arrays.values())),
     }
 
@@ -110,12 +113,28 @@ def _bits(numbers: Numbers) -> Integers:
     return np.ascontiguousarray(numbers, "<f8").view("<i8")
 
 
-def _packed(arrays: list[Numbers | Floats]) -> str:
+def _unit(numbers: Numbers) -> int | None:
+    """The largest power of 2 of which all these floats are multiples, as an exponent; None if they are stored as they
+    are, because they are whole numbers already or their multiples would be too large."""
+    if numbers.dtype.kind == "i" or (np.signbit(numbers) & (numbers == 0)).any():
+        return None
+    share, exponent = np.frexp(numbers[numbers != 0])
+    whole = (share * 2.0**EXACT).astype(np.int64)
+    last = np.frexp((whole & -whole).astype(np.float64))[1] - 1  # zeros at the end
+    unit = int((exponent - EXACT + last).min(initial=0))
+    return unit if unit >= SMALLEST and np.abs(numbers).max(initial=0) < 2.0 ** (EXACT + unit) else None
+
+
+def _packed(arrays: list[Numbers]) -> str:
     """All numbers, 8 bytes each, with bytes of the same place next to each other; compressed, in base64."""
     press = zlib.compressobj(9, zlib.DEFLATED, -15)
-    planes = (
-        np.ascontiguousarray(one, "<i8" if one.dtype.kind == "i" else "<f8").view(np.uint8).reshape(-1, 8).T
-        for one in arrays
-    )
+
+    def stored(one: Numbers) -> Numbers:
+        unit = _unit(one)
+        return (
+            one.astype("<i8" if one.dtype.kind == "i" else "<f8") if unit is None else (one * 2.0**-unit).astype("<i8")
+        )
+
+    planes = (np.ascontiguousarray(stored(one)).view(np.uint8).reshape(-1, 8).T for one in arrays)
     body = b"".join(press.compress(plane.tobytes()) for plane in planes) + press.flush()
     return base64.b64encode(body).decode()

@@ -152,7 +152,7 @@ class PackedRelease {
   profile(told) {
     const [{ geometry }] = featuresOf(told);
     const asked = this.#place(geometry, 1);
-    if (!asked.shape) throw new Error("Area 1 does not meet the map.");
+    if (!asked.shape) throw new Error(`${asked.kind === "line" ? "Line" : "Area"} 1 does not meet the map.`);
     const each = this.bySlice(asked);
     const values = each.map(({ value }) => value);
     const line = asked.kind === "line";
