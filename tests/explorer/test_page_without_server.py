@@ -14,6 +14,7 @@ import shapely
 from playwright.sync_api import Page, expect
 
 from dqam.explorer import write_page
+from dqam.explorer.selections import ShownRelease
 from dqam.explorer.standalone import bundle
 from dqam.geometry.areas import place_areas, place_lines
 from dqam.geometry.grid import Grid
@@ -311,3 +312,25 @@ def test_scripts_that_are_not_of_the_page_do_not_run(browser: Any, first: Releas
     assert page.evaluate("globalThis.odd") is None
     assert page.evaluate("fetch('https://example.org').then(() => 'sent', () => 'refused')") == "refused"
     page.close()
+
+
+@pytest.mark.parametrize("slices", [None, "08"])
+def test_the_picture_is_that_of_the_server(open_page: Callable[..., Page], hourly: Release, slices: str | None) -> None:
+    page = open_page(hourly)
+    told = page.evaluate(
+        """async (slices) => {
+          const { facts, values } = await dqam.layer(0, slices);
+          return { ...facts, largest_of_slices: facts.largest_of_slices, values: [...values] };
+        }""",
+        slices,
+    )
+    shown = ShownRelease("hours", hourly)
+    names = shown.names(slices)
+    wanted = shown.layer_facts(names)
+    assert {name: told[name] for name in ("width", "height", "block")} == {
+        name: list(wanted[name]) if name == "block" else wanted[name] for name in ("width", "height", "block")
+    }
+    for name in ("bounds", "largest", "largest_of_slices"):
+        np.testing.assert_allclose(told[name], wanted[name], rtol=1e-6)  # float32 in one of them
+    same = np.isclose(np.reshape(told["values"], (told["height"], told["width"])), shown.layer(names).values, rtol=1e-6)
+    assert same.mean() > 0.999  # pixels whose centres are on the border of a cell may fall on either side

@@ -12,7 +12,6 @@ import json
 import os
 import re
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +118,7 @@ def _place_of(imported: str, by: str) -> str:
 
 
 def _text(name: str) -> str:
-    return files("dqam.explorer").joinpath("static", *name.split("/")).read_text(encoding="utf-8")
+    return Path(__file__).parent.joinpath("static", *name.split("/")).read_text(encoding="utf-8")
 
 
 def _replaced(page: str, old: str, new: str) -> str:

@@ -4,6 +4,7 @@
 /** Arrays by name; `arrays` says in order how each is called, how many numbers it has, and the exponent of its unit if these
  *  are whole numbers of it instead of floats. */
 export async function unpack({ arrays, numbers }) {
+  if (!globalThis.DecompressionStream) throw new Error("This browser is too old for this page. Use one of 2023 or later.");
   const text = atob(numbers);
   const packed = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i);

@@ -10,6 +10,7 @@ import { answerShape } from "./shapes.js";
 import { SlicedHistogram } from "./sliced.js";
 import { ShareNoise, Uncertainty } from "./uncertainty.js";
 
+const MOST_KEPT = 1 << 22; // trips in blocks
 const NOTES = {
   areas: "Numbers of distinct trips: a trip through several areas counts in each, so they do not add up.",
   lines: "Crossings, not distinct trips: a trip that crosses a line several times counts each time.",
@@ -170,29 +171,48 @@ class PackedRelease {
   /** The trips in each block of cells of a lattice, in slices or in all. */
   blocks(lattice, slices = null) {
     const chosen = this.#chosen(slices);
-    const most = Math.max(this.whole.total, 0);
-    return this.#everyBlock(lattice, (asked) => {
-      if (chosen) {
-        const each = this.sliced.each(asked);
-        return chosen.reduce((sum, i) => sum + each[i], 0);
-      }
-      return this.sliced ? this.sliced.ofAll(asked) : clip(this.whole.answer(asked.cells), 0, most);
+    if (!chosen) {
+      const most = Math.max(this.whole.total, 0);
+      return this.#everyBlock(lattice, (asked) => (this.sliced ? this.sliced.ofAll(asked) : clip(this.whole.answer(asked.cells), 0, most)));
+    }
+    const each = this.#slicesOf(lattice);
+    return this.#everyBlock(lattice, (asked, at) => {
+      const values = each ? each.subarray(at * this.info.slices.length) : this.sliced.each(asked);
+      return chosen.reduce((sum, i) => sum + values[i], 0);
     });
   }
 
   /** The largest number of trips in a block in any single slice; null without slices. */
   largestOfSlices(lattice) {
     if (!this.sliced) return null;
-    return (this.#largest ??= this.#everyBlock(lattice, (asked) => Math.max(...this.sliced.each(asked))).reduce((a, b) => Math.max(a, b)));
+    const largest = (values) => values.reduce((a, b) => Math.max(a, b));
+    const each = this.#slicesOf(lattice);
+    return (this.#largest ??= largest(each ?? this.#everyBlock(lattice, (asked) => largest(this.sliced.each(asked)))));
   }
 
   #largest = null;
+
+  /** The trips in each block in each slice, computed once; null if they are too many to be kept. `lattice` is always the same. */
+  #slicesOf(lattice) {
+    const count = this.info.slices.length;
+    if (count * lattice.rows * lattice.columns > MOST_KEPT) return null;
+    if (!this.#each) {
+      this.#each = new Float64Array(count * lattice.rows * lattice.columns);
+      this.#everyBlock(lattice, (asked, at) => {
+        this.#each.set(this.sliced.each(asked), at * count);
+        return 0;
+      });
+    }
+    return this.#each;
+  }
+
+  #each = null;
 
   #everyBlock({ east, north, rows, columns }, answer) {
     const found = new Float64Array(rows * columns);
     for (let i = 0; i < found.length; i++) {
       const [row, column] = [Math.floor(i / columns), i % columns];
-      found[i] = answer({ kind: "rectangle", cells: [east[column], north[row], east[column + 1], north[row + 1]] });
+      found[i] = answer({ kind: "rectangle", cells: [east[column], north[row], east[column + 1], north[row + 1]] }, i);
     }
     return found;
   }
