@@ -1,10 +1,9 @@
 """Measure counts made whole for the unit 'person': python -m benchmarks.person_counts [--data DIR].
 
-For each data set and each m, which is chosen by the private measurement if it is "auto", flux is run with seeded noise
-on the trips that are kept of each person, at most m. Two
-maps are compared with the exact counts of all trips, for random rectangles: the map of the kept trips, and the release,
-in which counts are scaled up. The output is the table in docs/choosing.md. With the folder of real data, the rides of
-ValleyBike are measured too.
+For each data set and each m, flux is run with seeded noise on the trips that are kept of each person, at most m. If m
+is "auto", the private measurement chooses it. Two maps are compared with the exact counts of all trips, for random
+rectangles: the map of the kept trips, and the release, in which counts are scaled up. The output is the table in
+docs/choosing.md. With the folder of real data, the rides of ValleyBike are measured too.
 """
 
 from __future__ import annotations
@@ -74,8 +73,13 @@ def measured(trips: Trips, grid: Grid, epsilon: int, m: int | str, runs: int) ->
         held.append(float(((low <= truth) & (truth <= high)).mean()))
     expected = forecast(plan, len(trips)).errors[0]
     words = [error_in_words(float(np.mean(errors))) for errors in (before, after)]
-    kept_of_each = str(m) if m != "auto" else f"auto ({min(chosen)} to {max(chosen)})"
-    return [kept_of_each, *words, f"{np.mean(held):.0%}", error_in_words(expected.error, expected.low, expected.high)]
+    kept_of_each = str(m) if m != "auto" else f"auto ({' to '.join(map(str, sorted({min(chosen), max(chosen)})))})"
+    return [
+        kept_of_each,
+        *words,
+        f"{100 * np.mean(held):.0f} %",
+        error_in_words(expected.error, expected.low, expected.high),
+    ]
 
 
 def main(*given: str) -> None:

@@ -69,6 +69,7 @@ def main(*arguments: str) -> None:
     parser = options(__doc__)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--runs", type=int, default=8)
+    parser.add_argument("--first-seed", type=int, default=0, help="the table in the docs starts at 0")
     parser.add_argument("--trips", type=int, default=1_000)
     parser.add_argument("--epsilons", nargs="+", default=("0.02", "0.1", "0.5", "1", "4"))
     given = parser.parse_args(arguments or None)
@@ -84,7 +85,7 @@ def main(*arguments: str) -> None:
     for epsilon in given.epsilons:
         off: dict[str, list[list[float]]] = {name: [] for name in found}
         held: dict[str, list[list[float]]] = {name: [] for name in found}
-        for run in range(given.runs):
+        for run in range(given.first_seed, given.first_seed + given.runs):
             trips = counted(own, given.trips, run + 1, resolution)
             truth = {band: trips.total(DistinctTrips(some)) for band, some in fresh.items()}
             for name, prior in found.items():

@@ -137,10 +137,11 @@ def test_a_plan_says_which_m_it_expects_to_be_chosen_and_what_that_costs(trips: 
     assert made.max_trips is not None
     low, high = made.max_trips
     assert 1 < low <= high < 50
-    assert f"about {low} to {high} trips would be kept" in shown or f"about {low} trips would be kept" in shown
+    kept = f"{low}" if low == high else f"{low} to {high}"
+    assert f"About {kept} trips of each person would be used" in shown
     cost = made.questions[0]
     assert cost.name == PersonTrips.name
-    assert f"about {percent(cost.share)} of the budget, would choose".replace("\xa0", " ") in shown
+    assert f"about {percent(cost.share)} of the budget), which is needed in any case".replace("\xa0", " ") in shown
     assert json.loads(planned(trips, *options, "--json"))["plans"][0]["max_trips"] == [low, high]
 
 

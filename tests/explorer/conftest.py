@@ -138,6 +138,18 @@ def days(hourly: Release, first: Release) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="session")
+def scaled(first: Release) -> Iterator[Served]:
+    """Three releases for persons: two that are scaled up, with another number of trips each, and one that is not."""
+    of_five = of_persons(first)
+    april, may = (
+        replace(first, provenance=replace(first.provenance, unit=Unit("person", m), factor=1.5, scaled_up_to=64))
+        for m in (5, 8)
+    )
+    with serving([("april", april), ("may", may), ("unscaled", of_five)]) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
 def promises(first: Release) -> Iterator[Served]:
     """A pure release, and one with a delta."""
     with serving([("pure", first), ("delta", with_delta(first))]) as served:

@@ -207,8 +207,8 @@ def test_releases_with_other_units_are_not_compared(visit: Opener, days: Served)
     page = visit(f"{days.address}/#release=1&with=2&layer=difference&r={MIDDLE}")
     page.wait_for_selector("#map[data-painted^='first']")
     expect(page.locator("#unlike")).to_have_text(
-        "april counts all trips, and persons counts at most 5 trips of each person. Numbers that count different trips "
-        "cannot be compared, so no difference is shown."
+        "april counts all trips, and persons counts at most 5 trips of each person. Such numbers cannot be compared, "
+        "so no difference is shown."
     )
     expect(numbers(page, "A")).to_have_count(2)
     expect(page.locator("[data-difference]")).to_have_count(0)
@@ -226,6 +226,20 @@ def test_releases_with_other_units_are_not_compared(visit: Opener, days: Served)
     page.keyboard.press("t")  # there is nothing to switch to
     page.keyboard.press(",")
     expect(page.locator("[data-difference]")).to_have_count(1)
+
+
+def test_releases_that_are_scaled_up_to_all_trips_are_compared(visit: Opener, scaled: Served) -> None:
+    """However many trips of each person were used, which can differ from month to month."""
+    page = visit(f"{scaled.address}/#release=0&with=1&layer=difference&r={MIDDLE}")
+    page.wait_for_selector("#map[data-painted^='difference']")
+    expect(page.locator("#unlike")).to_be_hidden()
+    expect(page.locator("[data-difference]")).to_have_count(1)
+    page.select_option("#against", "2")
+    expect(page.locator("#unlike")).to_have_text(
+        "april estimates all trips from at most 5 trips of each person, and unscaled counts at most 5 trips of each "
+        "person. Such numbers cannot be compared, so no difference is shown."
+    )
+    expect(page.locator("[data-difference]")).to_have_count(0)
 
 
 def test_the_difference_of_a_slice(visit: Opener, days: Served) -> None:

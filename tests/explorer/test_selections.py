@@ -38,6 +38,7 @@ def test_the_list_says_the_slices_and_their_rule(days: Served) -> None:
     assert (hours["sliced_by"], hours["timezone"]) == ("hour", "Europe/Lisbon")
     assert (april["slices"], april["sliced_by"], april["timezone"]) == (["weekday", "weekend"], "weekpart", "")
     assert persons["unit"] == {"name": "person", "max_trips": 5}
+    assert persons["scaled_up"] is False
     assert (whole["slices"], whole["sliced_by"], whole["timezone"]) == ([], "", "")
 
 

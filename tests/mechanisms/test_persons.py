@@ -160,6 +160,27 @@ def test_noise_alone_is_no_person_with_very_many_trips() -> None:
         assert measure_persons(curator, curator.budget).factor < 4
 
 
+@pytest.mark.parametrize("epsilon", ["1/20", "1/10", "1/5"])
+@pytest.mark.parametrize("m", [1, 5, 10, None])
+def test_hardly_any_signal_gives_a_usual_factor_with_a_wide_interval(epsilon: str, m: int | None) -> None:
+    """Tens of thousands of trips of each person fit such noise as well as ten do."""
+    for own in (CITY[:400], np.full(600, 5)):
+        held = []
+        for seed in range(30):
+            curator = curator_of(own, Unit.person(m or MOST_CHOSEN), seed, Budget(epsilon))
+            found = measure_persons(curator, curator.budget, choose=m is None)
+            truth = own.sum() / np.minimum(own, found.max_trips).sum()
+            assert found.factor < 20 * truth
+            assert found.likely <= found.deviation
+            held.append(abs(found.factor - truth) <= max(1.645 * found.deviation, 0.2 * truth))
+        assert np.mean(held) > 0.8
+
+
+def test_auto_keeps_few_trips_where_noise_hides_how_many_there_are() -> None:
+    curators = (curator_of(CITY[:400], Unit.person(MOST_CHOSEN), seed, Budget("1/10")) for seed in range(21))
+    assert np.median([measure_persons(each, each.budget, choose=True).max_trips for each in curators]) < 64
+
+
 def some_walks() -> tuple[Aggregates, Unit]:
     rng, unit = np.random.default_rng(1), Unit.person(2)
     ways = [[tuple(rng.uniform(0, 8, 2)) for _ in range(3)] for _ in range(4_000)]

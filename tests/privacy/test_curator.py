@@ -286,21 +286,28 @@ def charged(statistic: Statistic, m: int, concentrated: bool) -> tuple[Fraction,
 def test_no_more_trips_than_before_can_be_kept_nor_after_the_end() -> None:
     curator = Curator(walks(), Budget(1), SeededNoise(0), Unit.person(5), ["a"] * 50)
     for m in (6, 0, -1):
-        with pytest.raises(InputError, match=f"{m} trips cannot be chosen; give 1 to"):
+        with pytest.raises(InputError, match=f"can only be lowered, to 1 to 5; got {m}"):
             curator.narrow(m)
     curator.narrow(2)
-    with pytest.raises(InputError, match="3 trips cannot be chosen"):
+    with pytest.raises(InputError, match="can only be lowered, to 1 to 2; got 3"):
         curator.narrow(3)
     assert (curator.unit, curator.spent) == (Unit.person(2), 0)
     curator.close()
     with pytest.raises(BudgetError, match="has ended"):
         curator.narrow(1)
-    with pytest.raises(InputError, match="cannot be chosen"):
+    with pytest.raises(InputError, match="only for the unit 'person'"):
         Curator(walks(), Budget(1), SeededNoise(0)).narrow(1)
     kept = np.ones(50, np.bool_)
     placeless = Curator(Aggregates.of(walks(), kept, Unit.person(3)), Budget(1), SeededNoise(0), Unit.person(3))
     with pytest.raises(InputError, match="places of trips must be known"):
         placeless.narrow(1)
+
+
+def test_no_trip_returns_when_fewer_are_kept() -> None:
+    """Trips that do not count for another reason than their place still do not count."""
+    places, kept = np.arange(50) % 5, np.arange(50) < 20
+    some = Aggregates.of(walks(), kept & (places < 4), Unit.person(4), places=places)
+    assert [some.narrowed(m).value(TripCount())[0] for m in (4, 3, 1)] == [16, 12, 4]
 
 
 def test_noise_has_the_scale_of_the_unit() -> None:

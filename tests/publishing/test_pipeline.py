@@ -1,7 +1,7 @@
 """Publishing: paid before noise is drawn, never from a seed, and told apart by data set."""
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
@@ -96,9 +96,10 @@ def test_what_is_not_paid_draws_no_noise(ledger: Ledger, monkeypatch: pytest.Mon
         ({"unit": "house"}, "'trip' or 'person'"),
         ({"unit": "person", "max_trips": 0}, "max_trips must be 1"),
         ({"max_trips": 3}, "exactly 1 for the unit 'trip'"),
-        ({"max_trips": "auto"}, "max_trips='auto' is for unit='person'; got 'trip'"),
+        ({"max_trips": "auto"}, "max_trips='auto' needs unit='person'; with unit='trip' every"),
         ({"unit": "person", "max_trips": "many"}, "a whole number or 'auto'; got 'many'"),
         ({"unit": "person", "max_trips": "10"}, "a whole number or 'auto'; got '10'"),
+        ({"unit": "person", "max_trips": 2.9}, "a whole number or 'auto'; got 2.9"),
         ({"gap": "long"}, "gap must be a number"),
         ({"gap": 120}, "gap must be a text such as '120s'"),
         ({"queries": [(1, 2, 3)]}, "rows of four numbers"),
@@ -254,14 +255,31 @@ def test_m_is_chosen_and_charged(engine: str, delta: str | None, ledger: Ledger,
     assert account.publications[0].unit == Unit.person(128)  # the most that could be chosen
     release.save(tmp_path / "map.nc")
     assert dqam.open(tmp_path / "map.nc").provenance == provenance
-    assert f"chosen privately: {provenance.unit.max_trips}" in release.report()
-    assert "it was chosen from the noisy numbers of persons" in release.report()
+    assert f"at most {provenance.unit.max_trips} trips, a number chosen privately" in release.report()
+    assert "it was chosen from noisy counts of how many people" in release.report()
     publish(tmp_path / "city.parquet", GRID, 20, max_trips=3, **how)  # another m adds to the same budget
     if delta is None:  # with a delta, epsilons do not add up
         assert provenance.spent == provenance.epsilon == 20
         with pytest.raises(BudgetError):
             publish(tmp_path / "city.parquet", GRID, 40, max_trips="auto", **how)
     assert len(ledger.history("people")[0].publications) == 2
+
+
+class Narrowing(Halves):
+    """Keeps one trip of each person, although more were planned, and scaled up."""
+
+    name: ClassVar[str] = "narrowing"
+
+    def synthesize(self, curator: Curator, queries: Any, budget: Budget) -> Synthesis:
+        curator.narrow(1)
+        return super().synthesize(curator, queries, budget)
+
+
+def test_a_mechanism_cannot_keep_fewer_trips_than_counts_are_scaled_up_from(ledger: Ledger) -> None:
+    how: dict[str, Any] = {"unit": "person", "dataset": "city", "ledger": ledger, "sure": True}
+    people = replace(TRIPS, persons=pd.array([str(i // 4) for i in range(len(TRIPS))]).__arrow_array__())
+    with pytest.raises(InputError, match="narrowing calls curator.narrow; leave that to max_trips='auto'"):
+        publish(people, Grid.over(cities.BOUNDS, 3), 1, mechanism=Narrowing(), max_trips=3, **how)
 
 
 @pytest.mark.parametrize(

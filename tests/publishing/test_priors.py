@@ -4,12 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dqam
 from dqam import cities
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid, transform
+from dqam.geometry.rectangles import Snapped, random_rectangles
 from dqam.publishing.plan import Plan
 from dqam.publishing.priors import PublicPrior
 from dqam.release.release import Release
@@ -160,6 +162,33 @@ def test_the_prior_is_declared_and_saved(release: Release, tmp_path: Path) -> No
     counted = dqam.publish(TRIPS, GRID, "0.01", prior=release, dataset="counted", sure=True)
     assert "spread as in the prior" in counted.note
     assert "spread evenly" in replace(counted, provenance=replace(counted.provenance, prior="")).note
+
+
+@pytest.mark.parametrize("delta", [None, "1e-8"])
+def test_a_prior_and_slices_work_together(release: Release, delta: str | None, tmp_path: Path) -> None:
+    people = replace(TRIPS, persons=pa.array([str(i // 5) for i in range(len(TRIPS))]))
+    made = dqam.publish(
+        people,
+        GRID,
+        2,
+        delta=delta,
+        by="hour",
+        prior=release,
+        unit="person",
+        max_trips="auto",
+        dataset=f"all, {delta}",
+        sure=True,
+    )
+    made.save(tmp_path / "all.nc")
+    asked = Snapped.of(random_rectangles(GRID, 300, np.random.default_rng(0)), GRID)
+    for each in (made, dqam.open(tmp_path / "all.nc")):
+        assert release.provenance.id in each.provenance.prior
+        assert len(each.slices) == 24
+        assert each.provenance.max_trips_chosen
+        whole = each.histogram.answers(asked.cells)
+        np.testing.assert_array_equal(each.values_by_slice(asked).sum(axis=0), whole)  # to the bit
+        np.testing.assert_array_equal(whole, made.histogram.answers(asked.cells))
+        assert each.histogram.is_monotone()
 
 
 def test_only_flux_takes_a_prior(release: Release) -> None:

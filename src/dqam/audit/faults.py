@@ -123,7 +123,7 @@ def uncapped_persons(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any
 
 @_looks_at_walks
 def exact_max_trips(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
-    """The number of trips, of each person at most the exact median number of trips of a person, with noise for it."""
+    """The number of trips, at most m of each person, where m is the exact median of the trips of a person."""
     own = np.unique(persons_of(len(walks)), return_counts=True)[1]
     m = int(np.median(own))
     return noise.laplace(np.array([np.minimum(own, m).sum()]), m / epsilon)

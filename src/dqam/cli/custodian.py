@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 
 
 class MaxTrips(click.ParamType[Any]):
-    """A number of trips from 1 on, or "auto"."""
+    """A number of trips of at least 1, or "auto"."""
 
     name = "number|auto"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        """Anything else is refused."""
+        """The number, or "auto"; anything else is refused."""
         if value == "auto":
             return "auto"
         try:
             return click.IntRange(min=1).convert(value, param, ctx)
         except click.BadParameter:
-            self.fail(f"{value!r} is neither a whole number from 1 on nor 'auto'.", param, ctx)
+            self.fail(f"{value!r} is not a whole number of at least 1; give one, or auto.", param, ctx)
 
 
 MADE_UP = (1_000, 10_000, 100_000)  # numbers of trips to plan for, if none is given
@@ -80,8 +80,8 @@ MADE_UP = (1_000, 10_000, 100_000)  # numbers of trips to plan for, if none is g
 @click.option(
     "--max-trips",
     type=MaxTrips(),
-    help="With --unit person: use at most this many trips of each person, chosen at random; or auto, to choose the "
-    "number from a private measurement, which is charged. Default: 10.",
+    help="With --unit person: use at most this many trips of each person, chosen at random. With auto, a private "
+    "measurement, paid from the budget, chooses the number. Default: 10.",
 )
 @click.option(
     "--by",

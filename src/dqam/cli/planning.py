@@ -127,10 +127,10 @@ def _chosen_max_trips(made: Forecast) -> str:
     assert made.max_trips is not None
     low, high = made.max_trips
     share = sum(asked.share for asked in made.questions if asked.name == PersonTrips.name)
+    kept = f"{low} trip{'s' * (low > 1)}" if low == high else f"{low} to {high} trips"
     return (
-        f"Of each person, about {low if low == high else f'{low} to {high}'} trips would be kept: the measurement of "
-        f'"{PersonTrips.name}", about {percent(share)} of the budget, would choose the number. It is needed for any '
-        "number, to scale counts up."
+        f"About {kept} of each person would be used. The number would be chosen from the measurement "
+        f'"{PersonTrips.name}" (about {percent(share)} of the budget), which is needed in any case to scale counts up.'
     )
 
 

@@ -34,6 +34,7 @@ def release_info(n: int, name: str, release: Release) -> dict[str, Any]:
         "delta": float(provenance.delta) or None,
         "unit": {"name": provenance.unit.name, "max_trips": provenance.unit.max_trips},
         "counted": provenance.counted or "all trips",
+        "scaled_up": provenance.scaled_up_to > 0,
         "created": provenance.created,
         "id": provenance.id,
         "grid": {

@@ -83,6 +83,7 @@ class ReleaseInfo(BaseModel):
         description="Which trips the numbers count, such as `all trips` or `scaled up to all trips from at most 10 "
         "trips of each person`."
     )
+    scaled_up: bool = Field(description="Whether counts of the trips that were used are scaled up to all trips.")
     mechanism: str = Field(description="Name of the mechanism that made it.")
     queries: str = Field(description="The rectangles that the mechanism was tuned for.")
     gap: str = Field(description="GPS gap at which trips were split; empty if they were not split.")

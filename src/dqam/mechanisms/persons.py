@@ -9,6 +9,10 @@ Persons are grouped by bounds on their number of trips, which grow by a factor o
 groups of few persons, and the persons with most trips matter most. So the groups that stand out are used to tell what
 the others are like: the estimate averages over log-normal distributions of the number of trips, each weighted by how
 well it fits all noisy numbers (`KnownTrips`). How far these distributions differ is part of the uncertainty.
+
+Where noise hides nearly everything, tens of thousands of trips of each person fit as well as ten. There, distributions
+with a usual number of trips weigh more, for the factor and for the choice of m, but not for the uncertainty of the
+factor: nobody knows that these persons are usual.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from dqam.values.guarantee import MOST_OF_A_PERSON
 LOOKS = (Fraction(1, 25), 0.03), (Fraction(2, 25), 0.1), (Fraction(1, 5), np.inf)
 MOST_CHOSEN = 128  # largest m that is chosen from a measurement
 MIDDLES, SPREADS = np.arange(-6, 12.1, 0.25), (0.2, 0.35, 0.5, 0.65, 0.8, 1.0, 1.2, 1.5, 1.9)  # of logarithms
+USUAL, UNUSUAL = 8.0, 1.6  # trips of a person on average, and how far from it most data are, in logarithms
 TOLERANCE = 0.2  # standard deviation of a group from the distribution, relative
 ALONE = 8.0  # standard deviations above which a group is taken as measured, whatever the distribution
 UNLIKE = 1e-12  # probability that a group has nothing to do with the distribution, such as a few persons far apart
@@ -58,6 +63,7 @@ class PersonFactor:
     max_trips  trips kept of each person
     factor     at least 1
     deviation  its standard deviation
+    likely     the same, if the number of trips of persons is a usual one
     kept       number of trips that are kept
     most       trips of a person up to which persons were told apart from noise
     """
@@ -65,6 +71,7 @@ class PersonFactor:
     max_trips: int
     factor: float
     deviation: float
+    likely: float
     kept: float
     most: int
 
@@ -100,7 +107,7 @@ def expected_error(found: PersonFactor, precision: float) -> float:
     but many trips are left out, which may differ from those that are kept.
     """
     of_map = NOISE * (max(found.kept, 1.0) * precision / found.max_trips) ** POWER + LEAST
-    return math.hypot(of_map, 0.8 * found.deviation / found.factor, LEFT_OUT * (1 - 1 / found.factor))
+    return math.hypot(of_map, 0.8 * found.likely / found.factor, LEFT_OUT * (1 - 1 / found.factor))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +122,7 @@ class KnownTrips:
     noise    the standard deviation of the noise in `values`
     values   float64[1 + bounds], in units of 1
     weights  float64[distributions], adding up to 1
+    usual    the same, with more weight for distributions with a usual number of trips
     groups   float64[distributions, bounds]: the value of each group, given the distribution
     spread   float64[distributions, bounds]: the variances of these
     """
@@ -123,6 +131,7 @@ class KnownTrips:
     noise: float
     values: Floats
     weights: Floats
+    usual: Floats
     groups: Floats
     spread: Floats
 
@@ -140,10 +149,11 @@ class KnownTrips:
         variances = allowed + noise**2
         fits = -((values - expected) ** 2 / variances + np.log(variances)) / 2
         fit = np.maximum(fits, math.log(UNLIKE / max(values[0] * KEPT_WEIGHT, noise))).sum(axis=1)
-        weights = np.exp(fit - fit.max())
+        weights, usual = (np.exp(each - each.max()) for each in (fit, fit + _usual()))
         trust = np.where(values > expected + ALONE * noise, 1.0, allowed / variances)[:, 1:]
         groups = expected[:, 1:] + trust * (values - expected)[:, 1:]
-        return cls(question, noise, values, weights / weights.sum(), groups, trust * noise**2)
+        weights, usual = weights / weights.sum(), usual / usual.sum()
+        return cls(question, noise, values, weights, usual, groups, trust * noise**2)
 
     def factor(self, m: int) -> PersonFactor:
         """The factor for m trips kept of each person."""
@@ -152,16 +162,22 @@ class KnownTrips:
         persons = max(self.values[0], 2 * self.noise) * KEPT_WEIGHT
         some = persons + (self.groups * kept).sum(axis=1)
         factors = (persons + self.groups @ beyond) / some
-        order = np.argsort(factors)
-        shares = np.cumsum(self.weights[order])
-        low, middle, high = factors[order][np.minimum(np.searchsorted(shares, (0.1, 0.5, 0.9)), len(order) - 1)]
+        low, middle, high = _quantiles(factors, self.usual)
         slopes = (beyond - factors[:, None] * kept) / some[:, None]
         of_noise = (slopes**2 * self.spread).sum(axis=1) + ((factors - 1) * KEPT_WEIGHT * self.noise / some) ** 2
-        of_shape = ((high - low) / 2.56) ** 2
-        deviation = math.sqrt(float(self.weights @ of_noise) + of_shape + (SLACK * middle) ** 2)
-        clear = np.flatnonzero(self.weights @ self.groups > 2 * self.noise)
+        likely = math.sqrt(float(self.usual @ of_noise) + ((high - low) / 2.56) ** 2 + (SLACK * middle) ** 2)
+        low, _, high = _quantiles(factors, self.weights)
+        deviation = math.sqrt(float(self.weights @ of_noise) + ((high - low) / 2.56) ** 2 + (SLACK * middle) ** 2)
+        clear = np.flatnonzero(self.usual @ self.groups > 2 * self.noise)
         most = max(m, bounds[clear[-1]] if len(clear) else 1)
-        return PersonFactor(m, max(float(middle), 1.0), deviation, float(self.weights @ some), most)
+        return PersonFactor(m, max(middle, 1.0), max(likely, deviation), likely, float(self.usual @ some), most)
+
+
+def _quantiles(values: Floats, weights: Floats) -> list[float]:
+    """The 10 %, 50 % and 90 % quantiles of weighted values."""
+    order = np.argsort(values)
+    places = np.searchsorted(np.cumsum(weights[order]), (0.1, 0.5, 0.9))
+    return [float(values[order[min(place, len(order) - 1)]]) for place in places.tolist()]
 
 
 def _variances(expected: Floats) -> Floats:
@@ -177,6 +193,13 @@ def _distributions() -> tuple[Floats, Floats]:
     logs = np.log(np.gradient(trips) / trips) - ((np.log(trips) - middles) / spreads) ** 2 / 2
     persons = np.exp(logs - logs.max(axis=1, keepdims=True))
     return trips, persons / persons.sum(axis=1, keepdims=True)
+
+
+@cache
+def _usual() -> Floats:
+    """By how much distributions with a usual number of trips weigh more, in logarithms."""
+    trips, persons = _distributions()
+    return -((np.log(persons @ trips / USUAL) / UNUSUAL) ** 2) / 2
 
 
 @cache

@@ -86,9 +86,9 @@ class InMemory:
 
     def narrowed(self, max_trips: int) -> InMemory:
         """See `Engine.narrowed`."""
-        if self.places is None:
+        if self.places is None or self.kept is None:
             raise InputError("To keep fewer trips of each person, the places of trips must be known.")
-        kept = self.places < max_trips
+        kept = self.kept & (self.places < max_trips)
         return InMemory(self.walks, kept, Unit.person(max_trips), self.slices, self.per_person, self.places)
 
 
@@ -122,8 +122,10 @@ class Aggregates:
 
     def narrowed(self, max_trips: int) -> Aggregates:
         """Aggregates over at most this many trips of each person, the first of those that these count."""
-        if self.unit is None or self.unit.name != "person" or not 1 <= max_trips <= self.unit.max_trips:
-            raise InputError(f"Of {self.unit}, {max_trips} trips cannot be chosen; give 1 to its max_trips.")
+        if self.unit is None or self.unit.name != "person":
+            raise InputError("Fewer trips can be kept only for the unit 'person'.")
+        if not 1 <= max_trips <= self.unit.max_trips:
+            raise InputError(f"max_trips can only be lowered, to 1 to {self.unit.max_trips}; got {max_trips}.")
         return Aggregates(self.engine.narrowed(max_trips), self._first)
 
     @property

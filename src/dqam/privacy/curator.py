@@ -202,7 +202,7 @@ class Curator:
         return kind.grow(tree, self._aggregates.totals(tree), self._noise, entry.epsilon, most)
 
     def narrow(self, max_trips: int) -> None:
-        """From now on, keep at most so many trips of each person, no more than before, and charge for these only.
+        """From now on, keep at most `max_trips` trips of each person and charge only for these; it cannot be raised.
 
         The number may depend on the answers so far. To see this, fix these answers and so the number m: then every
         later question is about the first m trips of each person in the order of `dqam.privacy.contribution`. A person

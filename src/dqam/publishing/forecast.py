@@ -72,8 +72,8 @@ class Forecast:
     errors     the expected error of each band of sizes
     data_sets  labels of the data sets that the errors were measured on
     slices     what to expect of the slices; None if there are none
-    max_trips  the smallest and the largest number of trips kept of each person to expect, if it is to be chosen; for
-               the rest of the forecast, their geometric mean is
+    max_trips  the smallest and the largest number of trips kept of each person to expect, if a measurement chooses it;
+               the rest of the forecast is for their geometric mean
     """
 
     trips: int

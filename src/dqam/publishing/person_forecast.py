@@ -70,8 +70,8 @@ def expected_factors(plan: Plan, trips: int, seed: int = 0) -> list[ExpectedFact
 
 
 def expected_max_trips(plan: Plan, trips: int, seed: int = 0) -> tuple[int, int]:
-    """The smallest and the largest m to expect where a plan lets a measurement choose it for about so many trips: the
-    medians of what is chosen for each population."""
+    """The smallest and the largest m to expect for about this many trips, if a measurement chooses it: the medians of
+    what is chosen for each population."""
     found = []
     for mean, spread, _ in POPULATIONS:
         own, times = made_up_persons(trips, mean, spread)

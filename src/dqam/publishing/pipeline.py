@@ -59,6 +59,7 @@ def publish(
     by: str | Slicing | None = None,
     timezone: str | None = None,
     prior: Release | str | os.PathLike[str] | None = None,
+    flows: bool | Number = False,
     title: str = TITLE,
     unit: str = "trip",
     max_trips: int | str | None = None,
@@ -95,12 +96,14 @@ def publish(
     prior      where trips probably are, for few trips: a `Release`, or the file of one (.nc) or of a GeoTIFF of any
                density, such as population. It is public and declared in the release: NEVER make it from the trips that
                are published, except by an earlier release of them
+    flows      also publish how many trips go from where to where (`Release.flow`), for a fifth of epsilon, or for
+               another share of it, such as flows=0.25
     title      of the map; public
 
     The promise:
     unit       whose presence is hidden: one "trip", or one "person" with all their trips
-    max_trips  of each person, at most so many trips are used, chosen at random: 10 by default, or "auto", with which a
-               private measurement, which is needed anyway, chooses the number
+    max_trips  at most this many trips of each person are used, chosen at random; 10 by default. "auto" chooses the
+               number from a private measurement that is needed in any case, to scale counts up
     dataset    the name of the data set, to whose budget everything published of these trips is charged; by default the
                file's own name
     total      epsilon that may ever be spent on the data set, set at its first publication. By default the first
@@ -131,7 +134,7 @@ def publish(
     Traceback (most recent call last):
     dqam.errors.BudgetError: ...
     """
-    plan = Plan.of(grid, epsilon, mechanism, queries, unit, max_trips, gap, title, delta, by, timezone, prior)
+    plan = Plan.of(grid, epsilon, mechanism, queries, unit, max_trips, gap, title, delta, by, timezone, prior, flows)
     name = data_set_name(trips) if dataset is None else dataset
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     source, charges = source_of(trips, engine), list[Charge]()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -17,15 +18,19 @@ from numpy.typing import ArrayLike
 
 from dqam.errors import BudgetError, InputError
 from dqam.geometry.arrays import Integers
+from dqam.geometry.flow_table import FlowTable
 from dqam.geometry.grid import Grid, check_order
+from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.rectangles import Snapped, random_rectangles, snap
 from dqam.geometry.sliced_histogram import SlicedHistogram
 from dqam.geometry.slicing import Slicing
 from dqam.geometry.walks import Gap
 from dqam.mechanisms import MECHANISMS, Flux, Mechanism, Synthesis, make
+from dqam.mechanisms.flows import estimate_flows, flow_questions, measure_flows
 from dqam.mechanisms.flux_uncertainty import FluxEstimate
-from dqam.mechanisms.persons import MOST_CHOSEN, made_whole, measure_persons
+from dqam.mechanisms.persons import MOST_CHOSEN, PersonFactor, made_whole, measure_persons
 from dqam.mechanisms.slices import SHARE, find_patterns, known_questions, measure_slices
+from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import unknown_person
 from dqam.privacy.curator import Curator
 from dqam.publishing.priors import PublicPrior
@@ -34,13 +39,14 @@ from dqam.release.release import Release
 from dqam.sources import Source
 from dqam.statistics import check_question
 from dqam.statistics.aggregate import Aggregate
-from dqam.values.guarantee import Number, Promise, Unit, spell, spell_delta
+from dqam.values.guarantee import Number, Promise, Unit, parse_epsilon, spell, spell_delta
 
 QUERIES = 16_000
 MAX_TRIPS = 10  # of a person, by default
 AUTO = "auto"  # instead of a number: chosen from a private measurement
 LONGEST = 200  # characters of a title
 TITLE = "Distinct trips on a map"
+FLOWS_SHARE, MOST_FLOWS = Fraction(1, 5), Fraction(7, 10)  # of the budget, by default and at most
 LARGE, HUGE = 4, 10  # epsilons above these get a remark, and need `sure`
 LARGE_DELTA = Fraction(1, 10**6)  # deltas above this need `sure`
 LIBRARIES = ("dqam", "numpy", "numba", "opendp", "pyproj")
@@ -57,6 +63,7 @@ class Plan:
                       largest number that it can choose
     slicing           the rule that puts each trip into a slice; None if there are no slices
     prior             public pattern of trips for flux; None if there is none
+    flows             share of the budget for flows from origins to destinations; 0 if there are none
 
     >>> plan = Plan.of(Grid.over((-8.68, 41.11, -8.56, 41.20)), "0.5", unit="person", max_trips=5)
     >>> plan.epsilon, plan.unit, plan.queries_in_words
@@ -79,6 +86,7 @@ class Plan:
     slicing: Slicing | None = None
     prior: PublicPrior | None = None
     chooses_max_trips: bool = False
+    flows: Fraction = Fraction(0)
 
     @property
     def promise(self) -> Promise:
@@ -100,6 +108,7 @@ class Plan:
         by: str | Slicing | None = None,
         timezone: str | None = None,
         prior: Release | str | os.PathLike[str] | None = None,
+        flows: bool | Number = False,
     ) -> Plan:
         """Make a plan from the arguments of `publish`, and check it."""
         made = make(mechanism)
@@ -112,13 +121,10 @@ class Plan:
         for what, text in (("title", title), ("about of the mechanism", about)):
             if not isinstance(text, str) or not text.isprintable() or not 0 < len(text) <= LONGEST:
                 raise InputError(f"{what} must be one line of 1 to {LONGEST} characters; got {text!r:.60}.")
-        chooses = max_trips == AUTO
+        chooses = isinstance(max_trips, str) and max_trips == AUTO
         if chooses and unit != "person":
-            raise InputError(f"max_trips='auto' is for unit='person'; got {unit!r}, where every trip counts once.")
-        if isinstance(max_trips, str) and not chooses:
-            raise InputError(f"max_trips must be a whole number or 'auto'; got {max_trips!r:.60}.")
-        most = MOST_CHOSEN if chooses else max_trips
-        whose = Unit(unit, int(most) if most is not None else MAX_TRIPS if unit == "person" else 1)
+            raise InputError(f"max_trips='auto' needs unit='person'; with unit={unit!r} every trip counts once.")
+        whose = Unit(unit, MOST_CHOSEN if chooses else _whole_max_trips(unit, max_trips))
         if queries is None:
             cells = default_queries(grid)
             in_words = f"{QUERIES:,} random rectangles, all equally likely"
@@ -142,7 +148,7 @@ class Plan:
         public = None if prior is None else PublicPrior.of(prior, grid)
         plan = cls(
             grid, promise.epsilon, made, whose, cells, in_words, silence, title, *says, promise.delta, slicing, public,
-            chooses,
+            chooses, share_of_flows(flows),
         )  # fmt: skip
         plan.first_scan()  # raises if the mechanism cannot be used
         return plan
@@ -186,7 +192,9 @@ class Plan:
         if not known:
             raise InputError(f"known_questions of the mechanism {self.name} is empty; return at least one question.")
         count = None if self.slicing is None else len(self.slicing)
-        for question in known if count is None else (*known, *known_questions(self.queries, count)):
+        known += () if count is None else known_questions(self.queries, count)
+        known += flow_questions(self.grid, count) if self.flows else ()
+        for question in known:
             check_question(question, self.grid, slices=count)
             aggregates += question.aggregates
         return aggregates
@@ -206,8 +214,10 @@ class Plan:
             raise InputError("The curator's trips have different slices from the plan.")
         budget = curator.budget
         persons = measure_persons(curator, budget, self.chooses_max_trips) if self.unit.name == "person" else None
-        if self.slicing is not None:
-            budget, of_slices = curator.budget.split(map=1 - SHARE, slices=SHARE)
+        parts = {"slices": SHARE if self.slicing is not None else Fraction(0), "flows": self.flows}
+        if parts := {name: share for name, share in parts.items() if share}:
+            budget, *others = curator.budget.split(map=1 - sum(parts.values()), **parts)
+            parts_of = dict(zip(parts, others, strict=True))
         if self.prior is not None and isinstance(self.mechanism, Flux):
             made: Synthesis = self.mechanism.synthesize(curator, self.queries, budget, self.prior.pattern)
         else:
@@ -216,17 +226,22 @@ class Plan:
         if histogram.grid != self.grid:
             raise InputError("The histogram of the mechanism has a different grid from the plan.")
         if persons is not None:
+            if curator.unit.max_trips != persons.max_trips:  # the factor would be wrong
+                raise InputError(f"The mechanism {self.name} calls curator.narrow; leave that to max_trips='auto'.")
             histogram = made_whole(histogram, persons.factor, self.monotone)
             uncertainty = uncertainty and uncertainty.made_whole(histogram, persons.factor, persons.deviation)
         share_noise = None
         if self.slicing is not None:
             assert isinstance(made, FluxEstimate)
-            measured = measure_slices(curator, self.queries, of_slices, made.size.trips)
+            measured = measure_slices(curator, self.queries, parts_of["slices"], made.size.trips)
             patterns, share_noise = find_patterns(measured, self.slicing.names, histogram, self.queries)
             times = 1.0 if persons is None else persons.factor
             share_noise = replace(share_noise, sizes=times * share_noise.sizes)
             histogram = SlicedHistogram.of_patterns(histogram, patterns)
             uncertainty = uncertainty and replace(uncertainty, histogram=histogram)
+        table = None
+        if self.flows:
+            table = self._flows(curator, parts_of["flows"], histogram, persons)
         curator.close()
         if not curator.paid:
             raise InputError("The mechanism asked no question, not even those of known_questions.")
@@ -260,7 +275,44 @@ class Plan:
             scaled_up_to=0 if persons is None else persons.most,
             max_trips_chosen=self.chooses_max_trips,
         )
-        return Release(histogram, provenance, uncertainty, share_noise)
+        return Release(histogram, provenance, uncertainty, share_noise, table)
+
+    def _flows(
+        self, curator: Curator, budget: Budget, histogram: SpatialHistogram, persons: PersonFactor | None
+    ) -> FlowTable:
+        """The flows, measured with all of `budget`; they add up to the trips of the histogram."""
+        whole = histogram.whole if isinstance(histogram, SlicedHistogram) else histogram
+        factor = 1.0 if persons is None else persons.factor
+        trips = max(float(whole.total), 0.0) / factor
+        measured = measure_flows(curator, budget, trips)
+        if isinstance(histogram, SlicedHistogram):
+            table = estimate_flows(measured, trips, histogram.names, histogram.sizes / factor)
+        else:
+            table = estimate_flows(measured, trips)
+        return table if persons is None else table.scaled(factor, persons.deviation)
+
+
+def _whole_max_trips(unit: str, max_trips: int | str | None) -> int:
+    """How many trips of a unit count, as given or by default."""
+    if max_trips is None:
+        return MAX_TRIPS if unit == "person" else 1
+    try:
+        return operator.index(max_trips)  # type: ignore[arg-type]  # which refuses text, and 2.5
+    except TypeError:
+        raise InputError(f"max_trips must be a whole number or 'auto'; got {max_trips!r:.60}.") from None
+
+
+def share_of_flows(flows: bool | Number) -> Fraction:
+    """The share of the budget for flows: a fifth by default, 0 without flows."""
+    if isinstance(flows, bool):
+        return FLOWS_SHARE if flows else Fraction(0)
+    share = parse_epsilon(flows)
+    if share > MOST_FLOWS:
+        raise InputError(
+            f"flows must be True or a share of the budget of at most {spell(MOST_FLOWS)}, such as 0.2; got "
+            f"{spell(share)}."
+        )
+    return share
 
 
 def default_queries(grid: Grid) -> Integers:

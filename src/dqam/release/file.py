@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dqam.errors import InputError
+from dqam.geometry.flow_table import FlowTable
 from dqam.geometry.grid import is_degrees, parse_crs
 from dqam.geometry.histogram import SpatialHistogram, TwoScaleHistogram
 from dqam.geometry.sliced_histogram import SlicedHistogram
@@ -25,7 +26,7 @@ from dqam.runtime.files import write_whole
 if TYPE_CHECKING:
     import xarray
 
-SCHEMA = 2  # 1 without slices
+SCHEMA = 3  # 2 without flows, 1 without slices either
 SEAL = b"\ndqam release sha256 "
 SEAL_SIZE = len(SEAL) + 64 + 1
 PACKED = ("trips", "vertical", "horizontal", "large_faces", "large_vertical", "large_horizontal")
@@ -89,6 +90,8 @@ def to_dataset(release: PublishedMap, by_slice: bool = False) -> xarray.Dataset:
                 {**about, "long_name": words},
             )
             values["trips"] = (values["trips"][0], values["trips_by_slice"][1].sum(axis=0), values["trips"][2])
+    if release.flow_table is not None:
+        values |= _flows(release.flow_table)
     values["crs"] = (), np.int32(0), {key: value for key, value in parse_crs(grid.crs).to_cf().items() if value != ""}
     title = provenance.title if provenance.private else f"NOT PRIVATE: {provenance.title}"
     attributes = {
@@ -131,6 +134,31 @@ def _sliced(release: PublishedMap, histogram: SlicedHistogram) -> dict[str, Any]
     return values
 
 
+def _flows(table: FlowTable) -> dict[str, Any]:
+    """Trips by origin and destination."""
+    values: dict[str, Any] = {}
+    for name, lattice in (("tile", table.tiles), ("cell", table.cells)):
+        values[f"flow_{name}_east"] = f"flow_{name}_column_line", lattice.east
+        values[f"flow_{name}_north"] = f"flow_{name}_row_line", lattice.north
+    pairs = "flow_origin", "flow_destination"
+    words = "estimated number of trips from tile to tile, row by row from the south-west"
+    values["flow_trips"] = pairs, table.trips, {"units": "1", "long_name": words}
+    values["flow_variance"] = pairs, table.variance, {"units": "1", "long_name": "variance of flow_trips"}
+    for name, ends, happens in (("origin", table.origins, "begin"), ("destination", table.destinations, "end")):
+        words = f"share of the trips of a tile that {happens} in the cell"
+        values[f"flow_{name}_shares"] = "flow_cell", ends.shares, {"long_name": words}
+        values[f"flow_{name}_variance"] = "flow_cell", ends.variance, {"long_name": f"variance of flow_{name}_shares"}
+    if table.by_slice is not None:
+        coarse = table.by_slice.tiles
+        values["flow_slice_east"] = "flow_slice_column_line", coarse.east
+        values["flow_slice_north"] = "flow_slice_row_line", coarse.north
+        pairs = "flow_slice_origin", "flow_slice_destination"
+        words = "share of each slice in the trips from coarse tile to coarse tile"
+        values["flow_slice_shares"] = ("slice", *pairs), table.by_slice.shares, {"long_name": words}
+        values["flow_slice_noise"] = ("slice", *pairs), table.by_slice.noise, {"long_name": "noise in these shares"}
+    return values
+
+
 def _axis(name: str, degrees: bool) -> dict[str, str]:
     """The attributes that describe the direction of an axis."""
     east = name in ("lon", "x")
@@ -147,7 +175,7 @@ def _facts(release: PublishedMap) -> dict[str, Any]:
     facts = {name: getattr(provenance, name) for name in Provenance.__dataclass_fields__}
     return {
         **facts,
-        "schema": SCHEMA if provenance.slices else 1,
+        "schema": SCHEMA if release.flow_table is not None else 2 if provenance.slices else 1,
         "epsilon": str(provenance.epsilon),
         "delta": str(provenance.delta),
         "unit": asdict(provenance.unit),
@@ -165,6 +193,7 @@ def _facts(release: PublishedMap) -> dict[str, Any]:
         "uncertainty": None if uncertainty is None else uncertainty.numbers,
         "scales": _scales(release.histogram),
         "slice_names": list(release.slices),
+        **({} if release.flow_table is None else {"flows": {"alike": release.flow_table.alike}}),
     }
 
 
@@ -182,7 +211,7 @@ def save(release: PublishedMap, path: str | os.PathLike[str], overwrite: bool) -
         raise InputError("A selection of slices cannot be saved; save the whole release, or export the selection.")
     dataset = to_dataset(release)
     plain: dict[str, Any] = {str(name): {"_FillValue": None} for name in dataset.variables}
-    for name in (*PACKED, "slice_moved"):
+    for name in (*PACKED, "slice_moved", "flow_trips", "flow_variance"):
         if name in dataset and dataset[name].size:
             plain[name] |= {"zlib": True, "complevel": 4, "shuffle": True}
     body = bytes(dataset.to_netcdf(engine="h5netcdf", encoding=plain))

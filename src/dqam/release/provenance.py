@@ -81,7 +81,7 @@ class Provenance:
         if not scaled and (self.factor, self.scaled_up_to) != (1, 0):
             raise InputError(f"A factor of {self.factor} up to {self.scaled_up_to} trips does not fit {self.unit}.")
         if self.max_trips_chosen and not self.scaled_up_to:
-            raise InputError("The number of trips kept of each person cannot have been chosen: it was not measured.")
+            raise InputError("max_trips cannot have been chosen privately: the trips of persons were not measured.")
         if self.delta:
             most = Promise.of(self.epsilon, self.delta).rho
             if most is None or self.spent > most:

@@ -13,6 +13,7 @@ import numpy as np
 from dqam.errors import InputError
 from dqam.geometry.areas import PlacedAreas, PlacedLines, PlacedShapes, is_geometry, place_areas, place_lines
 from dqam.geometry.arrays import Floats, Integers
+from dqam.geometry.flow_table import FlowTable
 from dqam.geometry.grid import Grid
 from dqam.geometry.histogram import SpatialHistogram
 from dqam.geometry.lattice import Lattice
@@ -41,6 +42,7 @@ class PublishedMap:
     provenance: Provenance
     uncertainty: Uncertainty | None = None
     share_noise: ShareNoise | None = None
+    flow_table: FlowTable | None = None
 
     @property
     def grid(self) -> Grid:
@@ -74,7 +76,10 @@ class PublishedMap:
         histogram, uncertainty = self.histogram.select(names), None
         if self.uncertainty is not None and self.share_noise is not None:
             uncertainty = SliceUncertainty.of(self.uncertainty, self.share_noise, histogram)
-        return replace(self, histogram=histogram, uncertainty=uncertainty)
+        table = self.flow_table
+        if table is not None and table.by_slice is not None:
+            table = table.by_slice.of(table, names)
+        return replace(self, histogram=histogram, uncertainty=uncertainty, flow_table=table)
 
     @property
     def trips(self) -> Answer:
@@ -126,13 +131,13 @@ class PublishedMap:
         """
         if slices is not None:
             return self.select(slices).counts(areas, crs=crs, confidence=confidence)
-        _check_confidence(confidence)
+        check_confidence(confidence)
         crs = crs or declared_crs(areas, self.grid)
         if is_frame(areas):
             answers = self.counts(areas.geometry, crs=crs, confidence=confidence)
             return with_answers(areas, answers, self.provenance.column(answers.counted))
         if not isinstance(areas, Snapped | PlacedAreas):
-            shapes = _geometries(areas)
+            shapes = geometries(areas)
             areas = snap(areas, self.grid, crs) if shapes is None else place_areas(shapes, self.grid, crs)
         return self._asked(areas, confidence)
 
@@ -162,7 +167,7 @@ class PublishedMap:
 
     def by_slice(self, asked: Snapped | PlacedShapes, confidence: float = CONFIDENCE) -> list[Answers]:
         """The answers for each slice, in order."""
-        _check_confidence(confidence)
+        check_confidence(confidence)
         if not isinstance(self.histogram, SlicedHistogram):
             raise InputError(NO_SLICES)
         sliced, uncertainty, noise = self.histogram, self.uncertainty, self.share_noise
@@ -196,7 +201,7 @@ class PublishedMap:
         """
         if slices is not None:
             return self.select(slices).crossings(lines, crs=crs, confidence=confidence)
-        _check_confidence(confidence)
+        check_confidence(confidence)
         if is_geometry(lines):
             return self.crossings([lines], crs=crs, confidence=confidence)[0]
         crs = crs or declared_crs(lines, self.grid)
@@ -238,10 +243,7 @@ class PublishedMap:
                 f"A table of {lattice.cells:,} cells is too long (at most {MOST_BLOCKS:,}); ask for blocks of cells, "
                 "such as blocks=256."
             )
-        south, west = (axis.ravel() for axis in np.meshgrid(lattice.north[:-1], lattice.east[:-1], indexing="ij"))
-        north, east = (axis.ravel() for axis in np.meshgrid(lattice.north[1:], lattice.east[1:], indexing="ij"))
-        rectangles = np.stack([west, south, east, north], axis=1)
-        return self.counts(Snapped.of(rectangles, self.grid), confidence=confidence)
+        return self.counts(Snapped.of(lattice.rectangles, self.grid), confidence=confidence)
 
     @property
     def note(self) -> str:
@@ -304,12 +306,12 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names if len(names) <= 8 else (*names[:3], "...", names[-1]))
 
 
-def _check_confidence(confidence: float) -> None:
+def check_confidence(confidence: float) -> None:
     if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise InputError(f"confidence must be a number between 0 and 1, such as 0.9; got {confidence!r:.60}.")
 
 
-def _geometries(areas: Any) -> list[Any] | None:
+def geometries(areas: Any) -> list[Any] | None:
     """The geometries of a list, an array or a GeoSeries; None if there are none in it."""
     if isinstance(areas, np.ndarray) and areas.dtype != np.object_:
         return None

@@ -22,6 +22,7 @@ import numpy as np
 
 from dqam.errors import InputError
 from dqam.geometry.arrays import Numbers
+from dqam.geometry.flow_table import Ends, FlowSlices, FlowTable
 from dqam.geometry.grid import MAX_SIDE, Grid
 from dqam.geometry.histogram import SpatialHistogram, TwoScaleHistogram
 from dqam.geometry.lattice import Lattice
@@ -33,7 +34,7 @@ from dqam.values.guarantee import Neighbours, PaidQuestion, Unit
 from dqam.values.slice_uncertainty import ShareNoise
 from dqam.values.uncertainty import Uncertainty
 
-KEYS = frozenset({"schema", "grid", "uncertainty", "scales", "slice_names", *Provenance.__dataclass_fields__})
+KEYS = frozenset({"schema", "grid", "uncertainty", "scales", "slice_names", "flows", *Provenance.__dataclass_fields__})
 NAMES = ("id", "title", "created", "mechanism", "mechanism_about", "queries", "gap", "salt")
 TEXTS = (*NAMES, "slices", "timezone", "prior")
 ADDED: dict[str, Any] = {  # since the first version, with what they are in files from before
@@ -45,6 +46,7 @@ ADDED: dict[str, Any] = {  # since the first version, with what they are in file
     "factor": 1.0,
     "scaled_up_to": 0,
     "max_trips_chosen": False,
+    "flows": None,
 }
 FLAGS = ("private", "row_is_trip", "monotone", "max_trips_chosen")
 FRACTION = re.compile(r"\d{1,101}(/\d{1,101})?", re.ASCII)
@@ -54,6 +56,7 @@ LARGEST = 1e15  # number of trips that is accepted
 MOST_ENTRIES = 10_000
 MOST_RESAMPLES = 64
 MOST_PATTERNS, MOST_SLICES = 64, 400
+MOST_TILES = 2**12  # between which there are flows
 
 
 def open_release(path: str | os.PathLike[str]) -> Release:
@@ -158,7 +161,42 @@ def _restored(facts: dict[str, Any], file: h5py.File) -> Release:
     shares = None
     if provenance.slices:
         histogram, shares = _slices(facts["slice_names"], histogram, file)
-    return Release(histogram, provenance, _uncertainty(facts["uncertainty"], histogram, file), shares)
+    flows = None if facts["flows"] is None else _flows(facts["flows"], histogram, file)
+    return Release(histogram, provenance, _uncertainty(facts["uncertainty"], histogram, file), shares, flows)
+
+
+def _flows(facts: dict[str, Any], histogram: SpatialHistogram, file: h5py.File) -> FlowTable:
+    """The table of flows."""
+    grid, alike = histogram.grid, float(facts["alike"])
+    if not 0 <= alike <= 1:
+        raise InputError(f"the likeness of its flows is {alike}, which is not between 0 and 1.")
+    tiles, cells = (_lattice(file, f"flow_{name}_east", f"flow_{name}_north", grid) for name in ("tile", "cell"))
+    if tiles.cells > MOST_TILES or not (
+        np.isin(tiles.east, cells.east).all() and np.isin(tiles.north, cells.north).all()
+    ):
+        raise InputError(f"its flows are between {tiles.cells:,} tiles, too many, or with lines that its cells lack.")
+    square = tiles.cells, tiles.cells
+    trips, variance = (_numbers(file, f"flow_{name}", square) for name in ("trips", "variance"))
+    tile_of = tiles.within(cells).labels.ravel()
+    ends = []
+    for name in ("origin", "destination"):
+        end = Ends(*(_numbers(file, f"flow_{name}_{what}", (cells.cells,)) for what in ("shares", "variance")))
+        if min(end.shares.min(), end.variance.min()) < 0 or not np.allclose(np.bincount(tile_of, end.shares), 1):
+            raise InputError("the shares of cells in its flows are negative or do not add up to 1.")
+        ends.append(end)
+    if min(trips.min(), variance.min()) < 0:
+        raise InputError("some of its flows are negative.")
+    by_slice = None
+    if isinstance(histogram, SlicedHistogram):
+        coarse = _lattice(file, "flow_slice_east", "flow_slice_north", grid)
+        shape = len(histogram.names), coarse.cells, coarse.cells
+        if coarse.cells > MOST_TILES:
+            raise InputError(f"its slices of flows are between {coarse.cells:,} tiles, which are too many.")
+        shares, noise = (_numbers(file, f"flow_slice_{what}", shape) for what in ("shares", "noise"))
+        if min(shares.min(), noise.min()) < 0 or not np.allclose(shares.sum(axis=0), 1):
+            raise InputError("the shares of slices in its flows are negative or do not add up to 1.")
+        by_slice = FlowSlices(histogram.names, coarse, shares, noise)
+    return FlowTable(tiles, cells, trips, variance, ends[0], ends[1], alike, by_slice)
 
 
 def _slices(names: list[str], whole: SpatialHistogram, file: h5py.File) -> tuple[SlicedHistogram, ShareNoise | None]:

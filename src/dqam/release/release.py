@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dqam.release.published_map import PublishedMap
+from dqam.errors import InputError
+from dqam.release.answers import Answer
+from dqam.release.published_map import CONFIDENCE, PublishedMap
 
 if TYPE_CHECKING:
     import geopandas
+    import pandas
     import xarray
 
 
@@ -23,6 +27,8 @@ class Release(PublishedMap):
     crossings(lines)                 how often trips cross lines, such as bridges
     slices, select(slices)           the slices that trips are in, such as hours, and the map of some of them
     profile(area)                    one area in every slice
+    flow(origin, destination)        trips from one area to another, if the release has flows
+    flows(zones), largest_flows(k)   the trips between all pairs of zones, and the largest of these
     trips                            all distinct trips on the map
     cells()                          every cell, or blocks of cells
     report(), to_geodataframe(), to_h3(resolution), to_xarray(), save(path)
@@ -44,6 +50,73 @@ class Release(PublishedMap):
     >>> bool(found.value[0] <= found.value[1])  # a larger rectangle never has fewer
     True
     """
+
+    def flow(
+        self,
+        origin: Any,
+        destination: Any,
+        *,
+        crs: str | None = None,
+        confidence: float = CONFIDENCE,
+        slices: str | Sequence[str] | None = None,
+    ) -> Answer:
+        """The number of trips that begin in one area and end in another.
+
+        An area is a polygon, or a rectangle as four numbers: west, south, east and north. None is anywhere on the map.
+        A trip that comes from outside begins where it enters the map, and one that leaves ends where it was last on it.
+        If the interval begins at 0, there are too few trips to tell.
+        """
+        from dqam.release.flow_answers import flow
+
+        release = self if slices is None else self.select(slices)
+        return flow(release, origin, destination, crs, confidence)
+
+    def flows(
+        self,
+        zones: Any = None,
+        *,
+        from_: Any = None,
+        to: Any = None,
+        names: str | Sequence[object] | None = None,
+        least: float | None = None,
+        crs: str | None = None,
+        confidence: float = CONFIDENCE,
+        slices: str | Sequence[str] | None = None,
+    ) -> pandas.DataFrame:
+        """The trips between all pairs of zones, or between one area and every zone.
+
+        With `zones`, a table with the columns origin, destination, trips, low and high. With `from_` or `to`, one area:
+        a map (GeoDataFrame) of where its trips go or come from, by zone or, without zones, by cell.
+
+        Zones are a GeoDataFrame, a list of polygons, or rows of west, south, east and north. They are called by the
+        column `names`, by default the first of name, id, code and h3 that there is, or else by the index of the frame
+        or the position in the list. Rows of zones that do not overlap can be added up.
+
+        Args:
+            least: pairs with fewer trips are left out; 0 for up to 250,000 pairs, else 0.5.
+        """
+        from dqam.release.flow_answers import one_end, pairs_of_zones
+
+        release = self if slices is None else self.select(slices)
+        if from_ is not None and to is not None:
+            raise InputError("Give from_ or to, not both; for two areas ask release.flow(origin, destination).")
+        if from_ is not None or to is not None:
+            area, leaving = (from_, True) if to is None else (to, False)
+            return one_end(release, area, leaving, zones, names, crs, confidence)
+        if zones is None:
+            raise InputError("Give zones for a table of all pairs, or one area, from_=... or to=..., for a map.")
+        return pairs_of_zones(release, zones, names, crs, confidence, least)
+
+    def largest_flows(
+        self, k: int = 10, zones: Any = None, *, slices: str | Sequence[str] | None = None, **options: Any
+    ) -> pandas.DataFrame:
+        """The k pairs of zones with most trips, as in `flows`, from the largest down. Without zones, the pairs of tiles
+        in which flows were measured, which are numbered row by row from the south-west."""
+        from dqam.release.flow_answers import largest, tile_bounds
+
+        release = self if slices is None else self.select(slices)
+        column = self.provenance.column("trips")
+        return largest(release.flows(tile_bounds(release) if zones is None else zones, **options), k, column)
 
     def to_xarray(self) -> xarray.Dataset:
         """Faces, edges and everything else that is saved, by CF conventions."""

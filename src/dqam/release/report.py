@@ -210,14 +210,15 @@ def _bibtex(provenance: Provenance) -> str:
 
 def _details(provenance: Provenance, grid: Grid) -> list[tuple[str, Any]]:
     unit, promise = provenance.unit, Promise(provenance.epsilon, provenance.delta)
+    chosen = ", a number chosen privately" if provenance.max_trips_chosen else ""
+    whose = "trip" if unit.name == "trip" else f"person, with at most {unit.max_trips:,} trips{chosen}"
     return [
         ("Id", provenance.id),
         ("Created", provenance.created),
         ("Private", "yes" if provenance.private else "NO: noise from a seed"),
         ("ε", provenance.epsilon),
         *([("δ", spell_delta(provenance.delta)), (RHO, float(promise.rho))] if promise.rho else []),
-        ("Unit of privacy", "trip" if unit.name == "trip" else f"person, with at most {unit.max_trips:,} trips"),
-        *([("max_trips", f"chosen privately: {unit.max_trips:,}")] if provenance.max_trips_chosen else []),
+        ("Unit of privacy", whose),
         ("Neighbours", provenance.neighbours.value),
         ("Mechanism", provenance.mechanism),
         *(

@@ -20,6 +20,7 @@ from dqam.statistics.crossings import CROSSING, Crossings
 from dqam.statistics.distinct import DistinctCounts, QueryErrors, QueryTotals
 from dqam.statistics.endpoints import Endpoints
 from dqam.statistics.limits import MOST_CAP, MOST_TRIPS
+from dqam.statistics.pair_counts import PairCounts
 from dqam.statistics.person_trips import PersonTrips
 from dqam.statistics.privtree import PrivTree
 from dqam.statistics.quantile import LengthQuantile
@@ -34,7 +35,7 @@ from dqam.statistics.walk_sums import WalkSums
 STATISTICS = frozenset(
     {
         *(TripCount, Endpoints, Crossings, ShadowSums, WalkSums, CellShares, GroupShares, UniformityCosts),
-        *(DistinctCounts, QueryTotals, Sliced, PersonTrips),
+        *(DistinctCounts, QueryTotals, PairCounts, Sliced, PersonTrips),
     }
 )
 SCORES = frozenset({QueryErrors, LengthQuantile, ShadowQuantile})
@@ -76,6 +77,7 @@ __all__ = [
     "GroupShares",
     "L1Buckets",
     "LengthQuantile",
+    "PairCounts",
     "PersonTrips",
     "PrivTree",
     "PrivatePartition",

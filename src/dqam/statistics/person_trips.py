@@ -44,7 +44,7 @@ class PersonTrips(OnAnyGrid):
 
     A person with t trips adds min(t, m) / m to the first number, a quarter of it (`KEPT_WEIGHT`) in fixed point. A
     person with t > m trips also adds (min(t, b_i) - m) / (b_i - m) to the number of one bound: the smallest b_i >= t,
-    or b_k if there is none. `trips_in_one` turns the numbers back into trips.
+    or b_k if there is none.
 
     Sensitivity for one *person*, whatever the number of trips: 5/4 in L1 and sqrt(17)/4 in L2. The vector is a sum over
     persons. What a person adds depends on t alone, the number of this person's own trips in the source before any are
@@ -94,8 +94,3 @@ class PersonTrips(OnAnyGrid):
             some = (place == i) & (trips > m)
             found[1 + i] = (persons[some] * beyond[some]).sum()
         return np.array([min(int(number), LARGEST_SUM) for number in found], np.int64)
-
-    @property
-    def trips_in_one(self) -> Integers:
-        """int64[1 + bounds]: how many trips a value of 1 (`WHOLE` units) stands for: kept ones, and ones beyond."""
-        return np.array([KEPT_WEIGHT * self.max_trips, *(bound - self.max_trips for bound in self.bounds)], np.int64)

@@ -14,10 +14,13 @@ from dqam.geometry.slicing import MOST_SLICES
 from dqam.statistics.aggregate import Aggregate, Part
 from dqam.statistics.cell_shares import CellShares, GroupShares
 from dqam.statistics.distinct import QueryTotals
+from dqam.statistics.pair_counts import PairCounts
 from dqam.statistics.question import Statistic
 from dqam.statistics.trip_count import TripCount
 
-SLICEABLE = frozenset({TripCount, QueryTotals, GroupShares, CellShares})  # linear functions of sums over trips
+SLICEABLE = frozenset(
+    {TripCount, QueryTotals, GroupShares, CellShares, PairCounts}
+)  # linear functions of sums over trips
 MOST_NUMBERS = 2**28  # in the aggregates of one question, 2 GiB
 
 
@@ -105,6 +108,13 @@ class Sliced:
                 f"{self.count} slices of {grid.rows} x {grid.columns} cells do not fit into memory; use fewer slices "
                 "or larger cells."
             )
+        if isinstance(self.statistic, PairCounts):
+            pairs = self.statistic.origins.cells * self.statistic.destinations.cells
+            if self.count * pairs > MOST_NUMBERS:
+                raise InputError(
+                    f"{self.count} slices of {pairs:,} pairs do not fit into memory; use fewer slices or coarser "
+                    "lattices."
+                )
 
     def check_slices(self, slices: int | None) -> None:
         """Raise an `InputError` unless the trips have this number of slices, which is public."""

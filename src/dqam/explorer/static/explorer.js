@@ -137,19 +137,24 @@ function sameSlices() {
   return a.sliced_by === b.sliced_by && a.timezone === b.timezone;
 }
 
-/** Whether the two releases count the same: all trips, or as many of each person. */
+/** Whether the two releases have the same unit and count the same: all trips, or at most as many of each person. */
 function sameUnit() {
-  const [a, b] = [state.releases[state.show].unit, state.releases[state.against].unit];
-  return a.name === b.name && a.max_trips === b.max_trips;
+  const [a, b] = [state.releases[state.show], state.releases[state.against]];
+  const scaled = a.scaled_up && b.scaled_up; // to all trips, however many of each person were used
+  return a.unit.name === b.unit.name && a.scaled_up === b.scaled_up && (scaled || a.unit.max_trips === b.unit.max_trips);
 }
 
 /** Why the two releases are not compared, in sentences; empty if they are. */
 function whyUnlike() {
   if (state.against === null) return "";
   const [a, b] = [state.show, state.against].map((n) => state.releases[n]);
-  const counts = ({ name, unit }) => `${name} counts ${unit.name === "trip" ? "all trips" : `at most ${unit.max_trips} trips of each person`}`;
+  const most = ({ unit }) => (unit.max_trips === 1 ? "one trip" : `at most ${unit.max_trips} trips`);
+  const counts = (release) =>
+    release.unit.name === "trip" ? `${release.name} counts all trips`
+    : release.scaled_up ? `${release.name} estimates all trips from ${most(release)} of each person`
+    : `${release.name} counts ${most(release)} of each person`;
   return [
-    sameUnit() ? "" : `${counts(a)}, and ${counts(b)}. Numbers that count different trips cannot be compared, so no difference is shown.`,
+    sameUnit() ? "" : `${counts(a)}, and ${counts(b)}. Such numbers cannot be compared, so no difference is shown.`,
     state.slice === null || sameSlices() ? "" : `${b.name} does not have the same slices, so it is shown only for All.`,
   ].filter(Boolean).join(" ");
 }
