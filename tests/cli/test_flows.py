@@ -222,6 +222,11 @@ def test_a_query_says_that_there_are_flows(city: Path) -> None:
     assert "This release also has flows" in run("query", city, "--area", *DISC).stdout
 
 
+def test_an_export_says_where_flows_are(city: Path, tmp_path: Path) -> None:
+    done = run("export", city, "-o", tmp_path / "cells.csv", "--blocks", "4")
+    assert "The export has no flows; `dqam flows -o FILE` writes them as a table." in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize("more", [["--flows"], ["--flows-share", "1/4"], ["--flows", "--flows-share", "0.25"]])
 def test_flows_are_published(more: list[str], trips: Path, tmp_path: Path) -> None:
     done = publish(trips, tmp_path / "city.nc", tmp_path / "l.db", *more)

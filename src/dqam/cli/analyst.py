@@ -261,7 +261,8 @@ def export(
 
     The other files hold the answers for cells or hexagons, with intervals.
     Do not add up cells: a trip through two of them counts in both. To count the trips in an area, use `dqam query`. If
-    the release has slices, each has a further column or band, and these add up to the values for all trips.
+    the release has slices, each has a further column or band, and these add up to the values for all trips. They have no
+    flows; `dqam flows -o FILE` writes these as a table.
 
     \b
       dqam export porto.nc -o porto.html              a page that anyone can open and query
@@ -288,6 +289,8 @@ def export(
     write(opened, output, blocks, h3)
     if h3 is not None and (note := note_on_size(opened, h3)):
         words.print(f"[yellow]Note:[/] {plain(note)}", soft_wrap=True)
+    if opened.flow_table is not None:
+        words.print("The export has no flows; `dqam flows -o FILE` writes them as a table.", soft_wrap=True)
     answers.print(str(output), markup=False, soft_wrap=True)
 
 
