@@ -235,7 +235,7 @@ def test_bad_input(ask: Any, words: str) -> None:
     ],
 )
 def test_a_release_without_flows_says_how_to_have_them(ask: Any) -> None:
-    with pytest.raises(InputError, match="This release has no flows.*flows=True, or `dqam publish --flows`"):
+    with pytest.raises(InputError, match="This release has no flows. To have them, publish with flows=True"):
         ask(seeded())
 
 

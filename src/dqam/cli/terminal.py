@@ -32,7 +32,7 @@ answers = Console(highlight=False)
 
 
 # The options of the command line by the parameters of Python that errors name.
-FLAGS = {"swap_axes": "--swap-axes", "sure": "--sure"}
+FLAGS = {"swap_axes": "--swap-axes", "sure": "--sure", "flows": "--flows"}
 OPTIONS = {
     "crs": "--source-crs",  # no error asks for another CRS of the grid
     "on_error": "--on-error",

@@ -32,10 +32,7 @@ AT_ONCE = 2_000  # zones at either end for which pairs are computed together
 TOO_FEW = 0.5  # trips; an interval that begins below holds 0
 MOST_ROWS = 10_000_000
 NAME_COLUMNS = ("name", "id", "code", "h3")
-NO_FLOWS = (
-    "This release has no flows. They are published with flows=True, or `dqam publish --flows`; they cannot be added to "
-    "a release later."
-)
+NO_FLOWS = "This release has no flows. To have them, publish with flows=True; they cannot be added to a release later."
 
 
 def table_of(release: PublishedMap) -> FlowTable:
