@@ -261,8 +261,8 @@ def export(
 
     The other files hold the answers for cells or hexagons, with intervals.
     Do not add up cells: a trip through two of them counts in both. To count the trips in an area, use `dqam query`. If
-    the release has slices, each has a further column or band, and these add up to the values for all trips. They have no
-    flows; `dqam flows -o FILE` writes these as a table.
+    the release has slices, each has a further column or band, and these add up to the values for all trips. For
+    flows, use `dqam flows -o FILE`.
 
     \b
       dqam export porto.nc -o porto.html              a page that anyone can open and query
