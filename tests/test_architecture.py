@@ -58,7 +58,7 @@ TOGETHER = {
     "privacy": {"gate"},
     "privacy/ledger": {"concurrency"},
     "publishing": {"edges"},
-    "release": {"company"},
+    "release": {"company", "gis"},
     "runtime": {"processors"},
     ".": {"architecture", "benchmarks", "docs"},
 }

@@ -109,7 +109,9 @@ def _geotiff(release: PublishedMap, path: Path, blocks: int | None) -> None:
         "height": rows,
         "count": len(bands),
         "dtype": "float64",
+        "nodata": math.nan,  # a release without intervals has neither low nor high
         "crs": grid.crs,
+        "overview_resampling": "nearest",  # zoomed out, the map still shows answers, and none below 0
     }
     place = transform.from_bounds(*grid.bounds, columns, rows)
     with rasterio.open(path, "w", transform=place, compress="deflate", **profile) as file:
