@@ -5,18 +5,21 @@ absolute errors over the number of trips, the total over the number of trips, an
 in % of their trips. "Cut" is Laplace noise on every pair, cut at 0; "threshold" sets every pair below 4 scales of noise
 to 0. Then random pairs of squares, by their side in cells, and flows from a square to anywhere: the error in % of the
 mean, and how often the 90 % intervals contain the truth, for all and for the upper half of the estimates. Then the
-error of the map by size, with flows at the default share of the budget, relative to a map without them. Last, the time
-and memory that a table of 10,000 zones takes.
+error of the map by size, with flows at the default share of the budget, relative to a map without them; and the time
+and memory that a table of 10,000 zones takes. With `--parts forecast`, the table that `dqam publish --plan` reads is
+measured again and written, from trips in the made-up city, in Porto and in Melbourne.
 """
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import shapely
 
+import dqam
 from benchmarks.flux_accuracy import data_sets, judges
 from benchmarks.measure import claim, options, peak_gib, seconds
 from dqam.geometry.arrays import Floats, Integers
@@ -29,6 +32,8 @@ from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
+from dqam.publishing.flow_forecast import FILE, FlowForecastTable, MeasuredFlows
+from dqam.publishing.flow_forecast import TILES as TABLE
 from dqam.publishing.plan import Plan
 from dqam.release.release import Release
 from dqam.statistics import TripCount
@@ -39,6 +44,7 @@ EPSILONS = ("1/3", "1")
 OF_COUNT = Fraction(1, 20)  # epsilon for the number of trips, which a release knows from the map
 TILES = 16
 SIDES = (8, 16, 32, 64)
+SIGNALS = (300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)  # of the forecast
 Z = 1.6449  # for intervals with a confidence of 90 %
 
 
@@ -105,6 +111,9 @@ def main(*arguments: str) -> None:
     given = parser.parse_args(arguments or None)
     if given.tiny:
         given.runs, given.trips, given.pairs, given.epsilons = 1, 300, 20, ["1"]
+    if given.parts == ["forecast"]:
+        _forecast(given.data, given.trips, given.runs, given.pairs)
+        return
     for name, walks in data_sets(given.data, [given.trips], 5 if given.tiny else 8):
         grid, (first, last) = walks.grid, ends(walks)
         print(f"\n{name}", flush=True)
@@ -169,6 +178,38 @@ def _areas(made: dict[str, list[FlowTable]], first: Integers, last: Integers, gr
                 f"| {100 * np.mean(busy):.0f} % |",
                 flush=True,
             )
+
+
+def _forecast(data: Path | None, trips: int, runs: int, count: int) -> None:
+    """Measure and write the table for `--plan`."""
+    sets = []
+    for name, walks in data_sets(data, [trips], 8):
+        if len(walks) < trips:
+            continue
+        grid, (first, last), rng = walks.grid, ends(walks), np.random.default_rng(5)
+        pairs = {str(side): (squares(grid, side, count, rng), squares(grid, side, count, rng)) for side in SIDES}
+        truths = {side: exact(first, last, grid, *pair) for side, pair in pairs.items()}
+        tiles, found = Lattice.even(grid, TILES), dict[str, list[float]]()
+        truth, shapes = counted(first, last, tiles), np.asarray(shapely.box(*tiles.rectangles.T.astype(float)))
+        for signal in SIGNALS:
+            errors: dict[str, list[float]] = {}
+            for seed in range(runs):
+                table = flow_table(walks, str(Fraction(signal, len(first))), seed)
+                ours = table.between(table.leaving(shapes), table.arriving(shapes))[0]
+                errors.setdefault(TABLE, []).append(float(np.abs(ours - truth).sum() / len(first)))
+                for side, pair in pairs.items():
+                    off = np.abs(asked(table, *pair)[0] - truths[side]).mean() / truths[side].mean()
+                    errors.setdefault(side, []).append(float(off))
+            for key, each in errors.items():
+                found.setdefault(key, []).append(round(float(np.mean(each)), 4))
+            print(name, signal, {key: each[-1] for key, each in found.items()}, flush=True)
+        answers = {side: float(each.mean() / len(first)) for side, each in truths.items()}
+        errors_of = {key: tuple(each) for key, each in found.items()}
+        label = {"Made-up city": "Made-up city", "Porto-like": "Porto, generated", "MELB-CAR": "Melbourne, generated"}
+        sets.append(MeasuredFlows(label[name.partition(",")[0]], len(first), answers, errors_of))
+    table_of = FlowForecastTable(dqam.__version__, SIGNALS, tuple(sets))
+    target = Path(dqam.__file__).parent / "publishing" / FILE
+    target.write_text(json.dumps(table_of.to_json(), indent=1) + "\n", encoding="utf-8")
 
 
 def _release(walks: Walks, seed: int, flows: bool) -> Release:

@@ -26,7 +26,6 @@ from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.statistics import PairCounts, Question, Sliced
 
-OF_ENDS = Fraction(1, 10)  # of the budget for flows, for origins and destinations within tiles
 OF_SLICES = Fraction(1, 4)  # of the budget for flows, if there are slices
 MOST_SIDE = 32  # tiles along a side
 FINER = 4  # cells along a side of a tile
@@ -84,6 +83,16 @@ def tile_side(signal: float) -> int:
     return side
 
 
+def share_of_ends(signal: float) -> Fraction:
+    """The share of the budget for flows that origins and destinations within tiles get: more if tiles are large.
+
+    >>> [share_of_ends(signal) for signal in (1, 5_000, 20_000, 1e6)]
+    [Fraction(7, 20), Fraction(7, 20), Fraction(7, 40), Fraction(1, 10)]
+    """
+    share = 0.35 * (5_000 / max(signal, 1.0)) ** 0.5
+    return Fraction(round(1_000 * min(max(share, 0.1), 0.35)), 1_000)
+
+
 def flow_questions(grid: Grid, slices: int | None) -> tuple[Question, ...]:
     """Questions from whose sums over trips `measure_flows` can be answered, whatever the answers are."""
     (tiles, cells), whole = lattices(grid, MOST_SIDE), Lattice.even(grid, 1)
@@ -103,7 +112,7 @@ def measure_flows(curator: Curator, budget: Budget, trips: float) -> FlowMeasure
     if curator.slices is not None:
         sliced = Sliced(PairCounts(coarse, coarse), curator.slices)
         by_slice = _counts(curator, sliced, budget, amount * OF_SLICES, (-1, coarse.cells, coarse.cells))
-    each = amount * OF_ENDS / 2
+    each = budget.left * share_of_ends(signal) / 2
     ends = (
         _counts(curator, PairCounts(cells, whole), budget, each, cells.shape),
         _counts(curator, PairCounts(whole, cells), budget, each, cells.shape),

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dqam.geometry.lattice import Lattice
-from dqam.mechanisms.flows import OF_ENDS, OF_SLICES, SLICE_SIDE, lattices, tile_side
+from dqam.mechanisms.flows import OF_SLICES, SLICE_SIDE, lattices, share_of_ends, tile_side
 from dqam.privacy.budget import Budget
 from dqam.publishing.forecast_table import PlannedQuestion
 from dqam.publishing.person_forecast import ExpectedFactor, combined, kept_signal
@@ -151,10 +151,9 @@ def forecast_flows(plan: Plan, trips: int, factors: list[ExpectedFactor]) -> Flo
         ExpectedFlows(side * longer / MEASURED_SIDE, measured.answer(str(side)) * trips, *expected(str(side)))
         for side in sides
     )
-    side = tile_side(signal)
-    tiles = max(lattices(plan.grid, side)[0].shape)
+    tiles = max(lattices(plan.grid, tile_side(signal))[0].shape)
     labels = tuple(one.label for one in measured.data_sets)
-    return FlowForecast(plan.flows, signal, tiles, expected(TILES), errors, _questions(plan, side), labels)
+    return FlowForecast(plan.flows, signal, tiles, expected(TILES), errors, _questions(plan, signal), labels)
 
 
 def _of_slices(plan: Plan) -> Fraction:
@@ -162,15 +161,16 @@ def _of_slices(plan: Plan) -> Fraction:
     return Fraction(0) if plan.slicing is None else OF_SLICES
 
 
-def _questions(plan: Plan, side: int) -> tuple[PlannedQuestion, ...]:
+def _questions(plan: Plan, signal: float) -> tuple[PlannedQuestion, ...]:
     """What would be asked about flows, as in `measure_flows`."""
-    (tiles, cells), whole = lattices(plan.grid, side), Lattice.even(plan.grid, 1)
+    (tiles, cells), whole = lattices(plan.grid, tile_side(signal)), Lattice.even(plan.grid, 1)
     share, of_slices, found = float(plan.flows), float(_of_slices(plan)), []
     if plan.slicing is not None:
         coarse, _ = lattices(plan.grid, SLICE_SIDE)
         found.append((Sliced(PairCounts(coarse, coarse), len(plan.slicing)).name, of_slices))
-    found += [(PairCounts(*pair).name, float(OF_ENDS / 2)) for pair in ((cells, whole), (whole, cells))]
-    found.append((PairCounts(tiles, tiles).name, 1 - of_slices - float(OF_ENDS)))
+    of_ends = (1 - of_slices) * float(share_of_ends(signal))
+    found += [(PairCounts(*pair).name, of_ends / 2) for pair in ((cells, whole), (whole, cells))]
+    found.append((PairCounts(tiles, tiles).name, 1 - of_slices - of_ends))
     return tuple(PlannedQuestion("measure", name, share * part) for name, part in found)
 
 
