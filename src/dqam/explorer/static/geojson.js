@@ -45,6 +45,12 @@ export async function answerTo(get, n, { path, body, crs = null, slice = null },
   }
 }
 
+/** What a release says about flows: `path` below its address and, unless this is a plain GET, the body to send. */
+export async function askFlows(get, n, path, body = null, slice = null, called = null) {
+  if (body === null) return (await get(`api/releases/${n}/${path}`)).json();
+  return answerTo(get, n, { path, body, slice }, called);
+}
+
 /** An error of the API without the advice for programs. */
 function inPageWords(sentence, { path, crs, called }) {
   if (/not meet the map|outside the map/.test(sentence)) return called ? `${called} lies outside the map.` : `All ${path === "areas" ? "zones" : "lines"} lie outside the map.`;
