@@ -13,7 +13,7 @@ from fastapi import FastAPI, Query, Request, Response
 from pydantic import BaseModel
 
 from dqam.errors import InputError
-from dqam.explorer.answering import ask_release, estimate
+from dqam.explorer.answering import ask_release, check_crs, estimate
 from dqam.explorer.flow_schema import (
     MOST_PAIRED,
     MOST_ROWS,
@@ -293,10 +293,13 @@ def add_flows(app: FastAPI, selected: Selected, in_background: Callable[[Callabl
         slices: str | None,
     ) -> Response:
         release, body = await selected(n, slices), await request.body()
-        found: Response = await in_background(
-            lambda: Json(answer(release, read_request(body, names, crs), crs, confidence))
-        )
-        return found
+
+        def found() -> Response:
+            check_crs(crs)  # even if there are no areas in it
+            return Json(answer(release, read_request(body, names, crs), crs, confidence))
+
+        made: Response = await in_background(found)
+        return made
 
     @endpoint("flow", FlowRequest, response_model=Flow, summary="Trips from one area to another")
     async def flow(

@@ -14,6 +14,15 @@ const MOST_AREAS = 6; // between which all flows are shown
 const WINDS = ["N", "NNE", "NE", "ENE", "E", "ESE", "SE", "SSE", "S", "SSW", "SW", "WSW", "W", "WNW", "NW", "NNW"];
 const FAINT = 24; // of 255, as opaque as a cell must be to be drawn
 
+/** A curve through places that are its ends and, between them, its control point. */
+const Arc = L.Polyline.extend({
+  options: { noClip: true, smoothFactor: 0, fill: false, pane: "flow-arcs" },
+  _updatePath() {
+    const [a, control, b] = this._rings[0];
+    this._renderer._setPath(this, `M${a.x} ${a.y}Q${control.x} ${control.y} ${b.x} ${b.y}`);
+  },
+});
+
 export function makeFlows({ map, get, make, whole, figures, interval, complain, say, theme, paint, drawScale, keepAddress, inSlice, zones, peak, areas, opacity, shown, slice }) {
   let [way, focus, wanted, chosen] = ["off", null, null, null]; // `wanted` is the number of an area from the address
   let [known, file, files] = [new Set(), null, 0];
@@ -165,7 +174,7 @@ export function makeFlows({ map, get, make, whole, figures, interval, complain, 
       zones.colourBy((i) => {
         if (told.trips[i] === null) return null;
         const [r, g, b, a] = scale.colour(told.trips[i]);
-        const row = { trips: told.trips[i], low: told.low[i], high: told.high[i], name: now.rows[i].name };
+        const row = { i, trips: told.trips[i], low: told.low[i], high: told.high[i], name: now.rows[i].name };
         return { colour: `rgba(${r | 0}, ${g | 0}, ${b | 0}, ${a / 255})`, words: sentence(row) };
       });
       if (one.zone !== undefined) L.geoJSON(now.rows[one.zone].feature, { interactive: false, style: { fill: false, weight: 3, className: "flow-place" }, pane: "flow-arcs" }).addTo(cells);
@@ -174,7 +183,7 @@ export function makeFlows({ map, get, make, whole, figures, interval, complain, 
         const [r, g, b, a] = scale.colour(cell.trips);
         if (a < FAINT) return false;
         const colour = `rgb(${r | 0}, ${g | 0}, ${b | 0})`;
-        L.polygon(cell.ring, { renderer: canvas, interactive: false, color: colour, fillColor: colour, weight: 1, opacity: a / 255, fillOpacity: a / 255 }).addTo(cells);
+        L.polygon(cell.ring, { renderer: canvas, interactive: false, color: colour, fillColor: colour, stroke: a > 250, weight: 1, opacity: 1, fillOpacity: a / 255 }).addTo(cells);
         return true;
       });
     }
@@ -195,17 +204,18 @@ export function makeFlows({ map, get, make, whole, figures, interval, complain, 
 
   function sentence(row) {
     const range = row.low > 0 ? interval(row) : "too few to tell";
+    if (found.zones && row.i === found.subject.zone) return `Within ${row.name}: ${whole(row.trips)} trips (${range})`;
     const [a, b] = found.way === "from" ? [found.subject.title, row.name] : [row.name, found.subject.title];
     return `${a} → ${b}: ${whole(row.trips)} trips (${range})`;
   }
 
-  /** Points on the screen along a curve from one place to another, and the direction in its middle. */
+  /** A curve on the screen from one place to another: its ends and its control point, and the points along it. */
   function curve(from, to) {
     const [a, b] = [from, to].map((place) => map.latLngToLayerPoint(latLng(place)));
     const bend = L.point(a.y - b.y, b.x - a.x).multiplyBy(-0.2);
-    const middle = a.add(b).divideBy(2).add(bend);
-    const at = (t) => a.multiplyBy((1 - t) ** 2).add(middle.multiplyBy(2 * t * (1 - t))).add(b.multiplyBy(t ** 2));
-    return { at, points: Array.from({ length: 25 }, (_, i) => at(i / 24)) };
+    const control = a.add(b).divideBy(2).add(bend);
+    const at = (t) => a.multiplyBy((1 - t) ** 2).add(control.multiplyBy(2 * t * (1 - t))).add(b.multiplyBy(t ** 2));
+    return { at, points: [a, control, b] };
   }
 
   function drawArcs() {
@@ -224,8 +234,8 @@ export function makeFlows({ map, get, make, whole, figures, interval, complain, 
       const { at, points } = found.way === "from" ? curve(centre, row.centre) : curve(row.centre, centre);
       const line = points.map(place);
       const strong = 0.4 + 0.55 * share;
-      add(L.polyline(line, { pane: "flow-arcs", interactive: false, weight: wide + 2, opacity: 0.75 * strong, className: "flow-casing" }));
-      const drawn = add(L.polyline(line, { pane: "flow-arcs", weight: wide, opacity: strong, className: "flow-arc" }).bindTooltip(make("span", {}, sentence(row)), { sticky: true }));
+      add(new Arc(line, { interactive: false, weight: wide + 2, opacity: 0.75 * strong, className: "flow-casing" }));
+      const drawn = add(new Arc(line, { weight: wide, opacity: strong, className: "flow-arc" }).bindTooltip(make("span", {}, sentence(row)), { sticky: true }));
       const [tip, back] = [at(0.62), at(0.56)];
       const along = tip.subtract(back).divideBy(Math.max(tip.distanceTo(back), 1e-9));
       const [size, side] = [4 + 0.9 * wide, L.point(-along.y, along.x)];
@@ -239,16 +249,24 @@ export function makeFlows({ map, get, make, whole, figures, interval, complain, 
 
   /** Numbers at the ends of the largest arcs, where none covers another. */
   function drawLabels(rows) {
-    const taken = [];
+    const taken = [...map.getPane("markerPane").querySelectorAll(".tag")].map((tag) => {
+      const { x, y } = L.DomUtil.getPosition(tag);
+      const [left, top] = ["marginLeft", "marginTop"].map((side) => parseFloat(tag.style[side]) || 0);
+      return L.bounds([x + left, y + top], [x + left + tag.offsetWidth, y + top + tag.offsetHeight]);
+    });
+    const start = map.latLngToLayerPoint(latLng(found.told.area.centre));
     for (const row of rows) {
-      const [end, start] = [row.centre, found.told.area.centre].map((place) => map.latLngToLayerPoint(latLng(place)));
+      const end = map.latLngToLayerPoint(latLng(row.centre));
       const words = whole(row.trips);
       const [wide, high] = [14 + 7 * words.length, 20];
-      const below = end.y > start.y;
-      const corner = L.point(end.x - wide / 2, below ? end.y + 9 : end.y - high - 9);
-      const box = L.bounds(corner.subtract([2, 2]), corner.add([wide + 2, high + 2]));
-      if (taken.some((one) => one.intersects(box))) continue;
-      taken.push(box);
+      const boxAt = (below) => {
+        const corner = L.point(end.x - wide / 2, below ? end.y + 9 : end.y - high - 9);
+        return L.bounds(corner.subtract([2, 2]), corner.add([wide + 2, high + 2]));
+      };
+      const away = end.y > start.y;
+      const below = [away, !away].find((side) => !taken.some((one) => one.intersects(boxAt(side))));
+      if (below === undefined) continue;
+      taken.push(boxAt(below));
       const icon = L.divIcon({ className: "flow-label", iconAnchor: [wide / 2, below ? -9 : high + 9] });
       const label = L.marker(latLng(row.centre), { pane: "flow-labels", icon, interactive: false, keyboard: false }).addTo(arcs);
       label.getElement().textContent = words;
@@ -302,7 +320,7 @@ export function makeFlows({ map, get, make, whole, figures, interval, complain, 
 
   function tabulate() {
     const some = found.rows.filter((row, i) => i < MOST_SHOWN && row.trips >= KNOWN);
-    const sure = found.rows.filter(certain).length;
+    const sure = found.rows.filter((row) => certain(row) && !same(row)).length;
     const drawn = found.arcs.size;
     $("flows-found").hidden = false;
     $("flows-total").textContent = total();
