@@ -37,9 +37,7 @@ def collection(*shapes: shapely.Geometry) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("origin", "destination"), [(A, B), (A, TRIANGLE), (TRIANGLE, None), (None, B), (None, None)])
 @pytest.mark.parametrize("slices", [None, "weekend"])
-def test_two_areas(
-    trips_from_to: Served, flowing: Release, origin: Any, destination: Any, slices: str | None
-) -> None:
+def test_two_areas(trips_from_to: Served, flowing: Release, origin: Any, destination: Any, slices: str | None) -> None:
     body = {
         name: geometry(area) if isinstance(area, shapely.Polygon) else area
         for name, area in (("from", origin), ("to", destination))

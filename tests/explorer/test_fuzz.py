@@ -67,7 +67,11 @@ def test_any_request(request: pytest.FixtureRequest, name: str, mode: Generation
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(case=operation.as_strategy(generation_mode=mode), n=st.integers(0, len(served.releases)), on_the_map=st.booleans())
+    @given(
+        case=operation.as_strategy(generation_mode=mode),
+        n=st.integers(0, len(served.releases)),
+        on_the_map=st.booleans(),
+    )
     def run(case: schemathesis.Case, n: int, on_the_map: bool) -> None:
         if positive and "{n}" in path:
             case.path_parameters = {"n": n}
