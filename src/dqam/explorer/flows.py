@@ -28,7 +28,8 @@ from dqam.explorer.flow_schema import (
 )
 from dqam.explorer.geojson import SCHEMAS, InvalidGeojsonError, check_features, read_json, to_geometries
 from dqam.explorer.parameters import Confidence, Crs, Number, Slices
-from dqam.explorer.responses import GEOJSON_ERRORS, LAYER_ERRORS, Json
+from dqam.explorer.responses import GEOJSON_ERRORS, NO_SUCH_RELEASE, Json
+from dqam.explorer.schema import ErrorMessage
 from dqam.geometry.areas import place_areas
 from dqam.geometry.arrays import Floats, Integers, Shapes
 from dqam.geometry.flow_table import FlowTable
@@ -258,6 +259,8 @@ def request_of(model: type[BaseModel]) -> dict[str, Any]:
     }
 
 
+NO_FLOWS_HERE = "The release has no flows, or there is no such slice; or the body is not JSON or is outside the map."
+ERRORS = {**GEOJSON_ERRORS, 400: {**GEOJSON_ERRORS[400], "description": NO_FLOWS_HERE}}
 Selected = Callable[[int, str | None], Awaitable[Release]]
 Answer = Callable[[Release, dict[str, Any], str, float], dict[str, Any]]
 
@@ -277,7 +280,7 @@ def add_flows(app: FastAPI, selected: Selected, in_background: Callable[[Callabl
 
     def endpoint(path: str, request_model: type[BaseModel], **about: Any) -> Callable[[Any], Any]:
         options: dict[str, Any] = {
-            "responses": GEOJSON_ERRORS,
+            "responses": ERRORS,
             "openapi_extra": request_of(request_model),
             "tags": ["flows"],
         }
@@ -331,7 +334,7 @@ def add_flows(app: FastAPI, selected: Selected, in_background: Callable[[Callabl
     @app.get(
         "/api/releases/{n}/flows/lattice",
         response_model=FlowLattice,
-        responses=LAYER_ERRORS,
+        responses={**NO_SUCH_RELEASE, 400: {"model": ErrorMessage, "description": "The release has no flows."}},
         summary="The cells and tiles of flows",
         tags=["flows"],
     )

@@ -62,8 +62,8 @@ export function makeFlows({ map, get, make, whole, figures, interval, complain, 
     if (now?.key !== file) [file, files] = [now?.key, files + 1];
     const selected = list.find((one) => one.chosen)?.name ?? null;
     const fresh = list.filter(({ name }) => !known.has(name)).at(-1)?.name;
-    const turnedTo = wanted !== null && list[wanted] ? list[wanted].name : wanted !== null ? undefined : fresh ?? (selected !== chosen ? selected : null);
-    if (wanted !== null && list[wanted]) wanted = null;
+    const turnedTo = list[wanted ?? -1]?.name ?? fresh ?? (selected !== chosen ? selected : null);
+    wanted = null;
     [known, chosen] = [new Set(list.map(({ name }) => name)), selected];
     if (turnedTo) focus = `area ${turnedTo}`;
     if (!exists()) focus = list.length ? `area ${selected ?? list.at(-1).name}` : null;
