@@ -25,7 +25,7 @@ OPERATIONS = {
     "flow": ("POST", "/api/releases/{n}/flow", 30, {200, 400, 404}),
     "flows": ("POST", "/api/releases/{n}/flows", 30, {200, 400, 404}),
     "largest": ("POST", "/api/releases/{n}/flows/largest", 30, {200, 400, 404}),
-    "lattice": ("GET", "/api/releases/{n}/flows/lattice", 10, {200, 400, 404}),
+    "lattice": ("GET", "/api/releases/{n}/flows/lattice", 40, {200, 400, 404}),
 }
 FLOWS = {"flow", "flows", "largest", "lattice"}
 
