@@ -5,7 +5,7 @@ from tests.commands import run
 
 def test_help_teaches() -> None:
     research = ["reproduce"], ["audit"], ["generate"], ["generate", "city"], ["demo"]
-    product = ["publish"], ["query"], ["export"], ["report"], ["serve"], ["ledger"]
+    product = ["publish"], ["query"], ["flows"], ["export"], ["report"], ["serve"], ["ledger"]
     for command in ([], ["count"], ["inspect"], *research, *product):
         done = run(*command, "--help")
         assert done.returncode == 0

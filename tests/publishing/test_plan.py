@@ -18,7 +18,7 @@ from dqam.mechanisms import Flux, Synthesis, Uniform
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import OpenDPNoise, SeededNoise
-from dqam.publishing.plan import Plan
+from dqam.publishing.plan import Plan, share_of_flows
 from dqam.release.release import Release
 from dqam.statistics import DistinctCounts, QueryTotals, Question, TripCount
 from dqam.statistics.aggregate import Aggregate, Part
@@ -238,3 +238,16 @@ def test_a_plan_with_slices_fits_its_curator() -> None:
     ):
         with pytest.raises(InputError, match=match):
             Plan.of(GRID, 1, **kwargs)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("flows", "share"), [(False, "0"), (True, "1/5"), (0.25, "1/4"), ("0.3", "3/10"), (Fraction(7, 10), "7/10")]
+)
+def test_the_share_of_flows(flows: bool | float | str | Fraction, share: str) -> None:
+    assert share_of_flows(flows) == Fraction(share)
+
+
+@pytest.mark.parametrize("flows", [0, -0.1, 0.71, 1, "x", float("nan"), None])
+def test_a_bad_share_of_flows_is_refused(flows: Any) -> None:
+    with pytest.raises(InputError, match=r"flows must be True or a share of the budget, above 0 and at most 0\.7"):
+        share_of_flows(flows)

@@ -65,6 +65,17 @@ def sliced(
     return plan.release(curator, f"sliced-{seed}")
 
 
+@cache
+def with_flows(epsilon: str = "20", n: int = 3_000, by: str | None = None, resolution: int = 6) -> Release:
+    """A release with flows, and with slices if there is a rule for them; it says that it is not private."""
+    trips = Trips.concat(list(cities.city_trips(n, 1, rhythm=by is not None)))
+    plan = Plan.of(Grid.over(cities.BOUNDS, resolution), epsilon, title="A city with flows", by=by, flows=True)
+    count = None if plan.slicing is None else len(plan.slicing)
+    walks = walk(trips if plan.slicing is None else plan.slicing.labelled(trips), plan.grid)
+    curator = Curator(Aggregates.of(walks, slices=count), Budget.of(plan.promise), SeededNoise(0))
+    return plan.release(curator, "flows")
+
+
 def as_if_private(release: Release) -> Release:
     """The same, with the word of a real one."""
     return replace(release, provenance=replace(release.provenance, private=True))

@@ -52,6 +52,26 @@ def test_a_geotiff_has_each_cell_where_it_is(release: Release, tmp_path: Path, s
     np.testing.assert_array_equal(found.T, [blocks.value, blocks.low, blocks.high])
 
 
+def test_a_geotiff_without_intervals_says_where_it_has_no_data(tmp_path: Path) -> None:
+    rasterio = pytest.importorskip("rasterio")
+    export(seeded(Grid(HERE, 4, 4), "laplace", trips=strolls(HERE)), tmp_path / "map.tif")
+    with rasterio.open(tmp_path / "map.tif") as file:
+        assert np.isnan(file.nodatavals).all()
+        assert [mask.any() for mask in file.read_masks()] == [True, False, False]
+
+
+def test_a_geotiff_shows_answers_at_every_scale(tmp_path: Path) -> None:
+    """Overviews hold numbers of cells, not what a cubic spline makes of them, which can be below 0."""
+    rasterio = pytest.importorskip("rasterio")
+    release = seeded(Grid(HERE, 8, 1024), trips=strolls(HERE))
+    export(release, tmp_path / "map.tif")
+    cells = release.cells()
+    with rasterio.open(tmp_path / "map.tif", overview_level=0) as file:
+        assert file.shape == (4, 512)
+        for band, values in zip(file.read(), (cells.value, cells.low, cells.high), strict=True):
+            assert np.isin(band, values).all()
+
+
 def test_geoparquet_has_each_cell_where_it_is(release: Release, tmp_path: Path) -> None:
     geopandas = pytest.importorskip("geopandas")
     export(release, tmp_path / "map.parquet")
@@ -123,8 +143,10 @@ def test_uneven_blocks_make_no_geotiff(tmp_path: Path) -> None:
 
 
 def test_an_unknown_form_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"must end with one of \.tif, \.tiff, \.parquet, \.geojson, \.csv"):
+    with pytest.raises(InputError, match=r"must end with one of \.tif, \.tiff, \.parquet, \.geojson, \.csv, \.html"):
         export(seeded(), tmp_path / "map.xls")
+    with pytest.raises(InputError, match=r"write a page with dqam\.explorer\.write_page"):
+        export(seeded(), tmp_path / "map.html")
 
 
 def test_slices_add_up_in_every_export(tmp_path: Path) -> None:

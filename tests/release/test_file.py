@@ -102,6 +102,51 @@ def test_gdal_reads_it_at_the_right_place(tmp_path: Path) -> None:
         np.testing.assert_array_equal(file.read(1)[::-1], release.histogram.faces)
 
 
+def test_gdal_finds_one_place_for_every_map(tmp_path: Path) -> None:
+    """Axes named as `coordinates` made GDAL add a second georeference, in degrees; `large_faces` had no CRS."""
+    rasterio = pytest.importorskip("rasterio")
+    grid = Grid((732_000, 4_981_000, 742_000, 4_993_000), 128, 128, "EPSG:32625")
+    release = seeded(grid, epsilon="1000")
+    assert isinstance(release.histogram, TwoScaleHistogram)
+    release.save(tmp_path / "map.nc")
+    for name in ("trips", "large_faces"):
+        with rasterio.open(f"netcdf:{tmp_path / 'map.nc'}:{name}") as file:
+            assert file.crs.to_epsg() == 32625
+            assert tuple(file.bounds) == grid.bounds
+            assert file.tags(ns="GEOLOCATION") == {}
+
+
+@pytest.mark.parametrize(
+    ("crs", "bounds", "unit"),
+    [
+        ("EPSG:2193", (1_750_000, 5_425_000, 1_760_000, 5_435_000), "m"),  # northing first
+        ("EPSG:2263", (980_000, 190_000, 990_000, 200_000), "US_survey_foot"),
+        ("EPSG:2222", (700_000, 900_000, 710_000, 910_000), "foot"),
+        ("EPSG:2314", (380_000, 370_000, 390_000, 380_000), "0.3047972654 m"),
+    ],
+)
+def test_axes_have_the_unit_of_the_crs(
+    crs: str, bounds: tuple[float, float, float, float], unit: str, tmp_path: Path
+) -> None:
+    rasterio = pytest.importorskip("rasterio")
+    release = seeded(Grid(bounds, 8, 4, crs), trips=strolls(bounds, crs=crs))
+    release.save(tmp_path / "map.nc")
+    with netCDF4.Dataset(tmp_path / "map.nc") as file:
+        assert (file["x"].units, file["y"].units) == (unit, unit)
+    with rasterio.open(f"netcdf:{tmp_path / 'map.nc'}:trips") as file:
+        assert file.crs.to_epsg() == int(crs.removeprefix("EPSG:"))
+        np.testing.assert_allclose(file.bounds, bounds, rtol=1e-12)
+        np.testing.assert_array_equal(file.read(1)[::-1], release.histogram.faces)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_crs_beyond_cf_is_saved_without_a_warning(tmp_path: Path) -> None:
+    """The Swiss one: an oblique Mercator projection with an angle that CF has no attribute for."""
+    bounds = (2_600_000, 1_200_000, 2_610_000, 1_210_000)
+    seeded(Grid(bounds, 8, 4, "EPSG:2056"), trips=strolls(bounds, crs="EPSG:2056")).save(tmp_path / "map.nc")
+    assert dqam.open(tmp_path / "map.nc").grid.crs == "EPSG:2056"
+
+
 def test_it_holds_nothing_but_what_was_charged_or_public(tmp_path: Path) -> None:
     release = seeded()
     release.save(tmp_path / "map.nc")

@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 import dqam
-from dqam.cli import analyst, custodian, demo, exact, generate, ledger, research, terminal
+from dqam.cli import analyst, custodian, demo, exact, flows, generate, ledger, research, terminal
 from dqam.cli.terminal import in_options, plain, words
 from dqam.errors import BudgetError, InputError
 from dqam.runtime import stopping
@@ -57,6 +57,7 @@ def cli() -> None:
       dqam publish trips.csv --bounds W S E N --epsilon 1 --plan
       dqam publish trips.csv --bounds W S E N --epsilon 1 -o map.nc
       dqam query map.nc --area W S E N         distinct trips through a rectangle
+      dqam flows map.nc --areas zones.geojson  trips from zone to zone, if published with --flows
       dqam serve map.nc                        the same map in the browser
       dqam reproduce --quick -o results        the paper's experiments
     """
@@ -65,6 +66,7 @@ def cli() -> None:
 for command in (
     custodian.publish,
     analyst.query,
+    flows.flows,
     analyst.export,
     analyst.report,
     analyst.serve,

@@ -11,9 +11,9 @@ import click
 import numpy as np
 from rich.table import Column, Table
 
-from dqam.cli.options import OVERWRITE, PATH, refuse_to_replace
+from dqam.cli.options import OVERWRITE, PATH, RELEASE, SLICES, refuse_to_replace
 from dqam.cli.profiles import show_profile
-from dqam.cli.terminal import SHOWN, answers, json_option, plain, print_json, words
+from dqam.cli.terminal import SHOWN, about, answers, json_option, plain, print_json, words
 from dqam.cli.zones import Zones, output_option, read_zones, shape_options
 from dqam.errors import InputError
 from dqam.geometry.rectangles import HEADER, Snapped, snap
@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     from dqam.geometry.grid import Grid
     from dqam.release.answers import Answer, Answers
     from dqam.release.release import Release
-
-RELEASE = click.argument("release", metavar="RELEASE", type=PATH)
-
-
-def _names(context: click.Context, parameter: click.Parameter, value: str | None) -> list[str] | None:
-    return None if value is None else [name.strip() for name in value.split(",")]
 
 
 @click.command()
@@ -49,12 +43,7 @@ def _names(context: click.Context, parameter: click.Parameter, value: str | None
     help="CRS of --area or of a CSV file of --rectangles (default: the CRS of the map), or of the file of --areas or "
     "--lines (default: the CRS that it declares).",
 )
-@click.option(
-    "--slices",
-    metavar="NAMES",
-    callback=_names,
-    help="Count only the trips of these slices: names separated by commas, such as 07,08 for a release by hour.",
-)
+@SLICES
 @click.option("--profile", is_flag=True, help="Answer for each slice separately: one row for each area and slice.")
 @click.option("--confidence", type=float, default=0.9, show_default=True, help="Confidence level of the intervals.")
 @output_option
@@ -211,12 +200,7 @@ def _to_json(opened: Release, found: Answers, confidence: float) -> dict[str, An
     columns = {"counts": found.value, "low": found.low, "high": found.high}
     return {
         **{name: [None if math.isnan(x) else x for x in values.tolist()] for name, values in columns.items()},
-        "confidence": confidence,
-        "private": opened.provenance.private,
-        "promise": opened.provenance.promise,
-        "epsilon": float(opened.provenance.epsilon),
-        "delta": float(opened.provenance.delta) or None,
-        "counted": opened.provenance.counted or "all trips",
+        **about(opened, confidence),
     }
 
 
@@ -243,13 +227,17 @@ def _say_rest(opened: Release, found: Answers, confidence: float, output: Path |
         )
     if opened.note:
         answers.print(opened.note, soft_wrap=True)
+    if opened.flow_table is not None:
+        answers.print("This release also has flows, from where to where trips go: see `dqam flows`.", soft_wrap=True)
     if len(found) > SHOWN:
         answers.print(f"... and {len(found) - SHOWN:,} more{'' if output else '; save them with -o FILE'}")
 
 
 @click.command()
 @RELEASE
-@click.option("--output", "-o", type=PATH, required=True, help="File to write: .tif, .parquet, .geojson or .csv.")
+@click.option(
+    "--output", "-o", type=PATH, required=True, help="File to write: .html, .tif, .parquet, .geojson or .csv."
+)
 @click.option(
     "--blocks",
     type=click.IntRange(1, 4096),
@@ -261,31 +249,48 @@ def _say_rest(opened: Release, found: Answers, confidence: float, output: Path |
     help="Export H3 hexagons of this resolution (0: largest, 15: smallest) instead of cells. Needs the extra `h3`; not "
     "for .tif.",
 )
-@click.option("--slices", metavar="NAMES", callback=_names, help="Count only the trips of these slices, such as 07,08.")
+@SLICES
 @OVERWRITE
 def export(
     release: Path, output: Path, blocks: int | None, h3: int | None, slices: list[str] | None, overwrite: bool
 ) -> None:
-    """Export the cells of a RELEASE, or H3 hexagons, as GeoTIFF, GeoParquet, GeoJSON or CSV, with intervals.
+    """Export a RELEASE as a web page, or its cells or H3 hexagons as GeoTIFF, GeoParquet, GeoJSON or CSV.
 
+    The page is the explorer of `dqam serve` in one file. It carries the release and answers any area by itself, without
+    a server or a network. You can put it on any web site or send it by mail.
+
+    The other files hold the answers for cells or hexagons, with intervals.
     Do not add up cells: a trip through two of them counts in both. To count the trips in an area, use `dqam query`. If
-    the release has slices, each has a further column or band, and these add up to the values for all trips.
+    the release has slices, each has a further column or band, and these add up to the values for all trips. For
+    flows, use `dqam flows -o FILE`.
 
     \b
+      dqam export porto.nc -o porto.html              a page that anyone can open and query
       dqam export porto.nc -o porto.tif               cloud-optimised, with the bands trips, low and high
       dqam export porto.nc -o porto.parquet --blocks 32
       dqam export porto.nc --h3 9 -o hexagons.parquet
     """
     import dqam
+    from dqam.release.export import PAGES
     from dqam.release.export import export as write
     from dqam.release.hexagons import note_on_size
 
     writable(output, release)
     refuse_to_replace(output, overwrite)
+    if output.suffix.lower() in PAGES:
+        if given := [name for name, value in (("blocks", blocks), ("h3", h3), ("slices", slices)) if value is not None]:
+            raise InputError(f"A page holds the whole release, of which readers choose; leave out --{given[0]}.")
+        from dqam.explorer import write_page
+
+        write_page(dqam.open(release), output, release.stem)
+        answers.print(str(output), markup=False, soft_wrap=True)
+        return
     opened = dqam.open(release) if slices is None else dqam.open(release).select(slices)
     write(opened, output, blocks, h3)
     if h3 is not None and (note := note_on_size(opened, h3)):
         words.print(f"[yellow]Note:[/] {plain(note)}", soft_wrap=True)
+    if opened.flow_table is not None:
+        words.print("The export has no flows; `dqam flows -o FILE` writes them as a table.", soft_wrap=True)
     answers.print(str(output), markup=False, soft_wrap=True)
 
 

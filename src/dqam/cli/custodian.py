@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,22 @@ class MaxTrips(click.ParamType[Any]):
             self.fail(f"{value!r} is not a whole number of at least 1; give one, or auto.", param, ctx)
 
 
+class Share(click.ParamType[Any]):
+    """A share of the budget for flows."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Fraction:
+        """The share as an exact fraction; anything else is refused."""
+        from dqam.publishing.plan import MOST_FLOWS, share_of_flows
+
+        try:
+            return share_of_flows(value)
+        except InputError:
+            most = spell(MOST_FLOWS)
+            self.fail(f"{value!r} is not a share of the budget, above 0 and at most {most}, such as 0.2.", param, ctx)
+
+
 MADE_UP = (1_000, 10_000, 100_000)  # numbers of trips to plan for, if none is given
 
 
@@ -94,6 +111,18 @@ MADE_UP = (1_000, 10_000, 100_000)  # numbers of trips to plan for, if none is g
     metavar="ZONE",
     help="Time zone in which --by determines the hour or day, such as Europe/Lisbon; times without a zone are then "
     "read as UTC. Default: times as they are written.",
+)
+@click.option(
+    "--flows",
+    is_flag=True,
+    help="Also publish flows: how many trips go from where to where, for `dqam flows`. They cost a fifth of epsilon, "
+    "and cannot be added to a release later; --plan shows how good they and the map would be.",
+)
+@click.option(
+    "--flows-share",
+    type=Share(),
+    metavar="SHARE",
+    help="Share of epsilon for flows, up to 0.7, instead of 0.2; the map has the rest. Implies --flows.",
 )
 @click.option("--queries", type=PATH, help="File of rectangles that the map is tuned for: CSV or GeoJSON (public).")
 @click.option(
@@ -148,6 +177,8 @@ def publish(
     max_trips: int | str | None,
     by: str | None,
     timezone: str | None,
+    flows: bool,
+    flows_share: Fraction | None,
     queries: Path | None,
     prior: Path | None,
     title: str | None,
@@ -174,6 +205,7 @@ def publish(
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --delta 1e-8 -o porto.nc
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --unit person --max-trips auto -o porto.nc
       dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --by hour --timezone Europe/Lisbon -o porto.nc
+      dqam publish trips.csv --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --flows -o porto.nc
       dqam publish points/ --bounds -8.68 41.11 -8.56 41.20 --epsilon 1 --engine duckdb --memory 2GiB -o porto.nc
 
     The epsilon is charged to the budget of the data set before any noise is drawn, and stays spent whatever happens
@@ -198,8 +230,9 @@ def publish(
     limit = parse_size(memory)
     asked = None if queries is None else read_rectangles(queries, grid)
     plan = Plan.of(
-        grid, epsilon, mechanism, asked, unit, max_trips, gap, title or TITLE, delta, by, timezone, prior=prior
-    )
+        grid, epsilon, mechanism, asked, unit, max_trips, gap, title or TITLE, delta, by, timezone, prior,
+        flows=flows if flows_share is None else flows_share,
+    )  # fmt: skip
     zones = read_zones(areas, None, name_column, areas_crs, grid, "--areas-crs")
     source = source.for_publishing()
     plan.check(source, sure or only_plan, expect)
@@ -262,7 +295,8 @@ def publish(
     )
     spelled, us = " ".join(f"{side:g}" for side in _middle(grid)), itself()
     words.print("Next:")
-    for then in (f"query {output} --area {spelled}", f"report {output}", f"serve {output}"):
+    of_flows = () if release.flow_table is None else (f"flows {output}",)
+    for then in (f"query {output} --area {spelled}", *of_flows, f"report {output}", f"serve {output}"):
         words.print(f"  {us} {then}", markup=False, soft_wrap=True)
 
 

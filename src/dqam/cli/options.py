@@ -73,6 +73,13 @@ LEDGER = click.option(
     help="Ledger of spent budgets: a file, or postgresql://... Default: $DQAM_LEDGER, or else ledger.db in your user "
     "folder for dqam.",
 )
+RELEASE = click.argument("release", metavar="RELEASE", type=PATH)
+SLICES = click.option(
+    "--slices",
+    metavar="NAMES",
+    callback=lambda context, parameter, value: value and [name.strip() for name in value.split(",")],
+    help="Count only the trips of these slices: names separated by commas, such as 07,08 for a release by hour.",
+)
 SURE = click.option("--sure", is_flag=True, help="Accept bounds that seem to be in the wrong order.")
 OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 

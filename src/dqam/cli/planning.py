@@ -1,7 +1,8 @@
 """What `dqam publish --plan` prints: the division of the budget and the expected errors, by size of the rectangle.
 
 A line below them says so if there is no delta and one would help, or if there is one and it does harm. With --by, a
-table shows what slices cost and how accurate their numbers of trips would be. With --areas, there is also a table of
+table shows what slices cost and how accurate their numbers of trips would be, and with --flows, how good flows would
+be. With --areas, there is also a table of
 the expected errors for the zones of a file, by size of the zone.
 """
 
@@ -15,11 +16,10 @@ from typing import Any
 
 from rich.table import Table
 
+from dqam.cli.flow_planning import cell_side, flows_in_json, show_flows, side_in_words
 from dqam.cli.terminal import answers, plain, print_json, words
 from dqam.cli.zones import Zones
 from dqam.errors import InputError
-from dqam.geometry.areas import PlacedAreas
-from dqam.geometry.grid import Grid
 from dqam.geometry.rectangles import ALL, SizeBand
 from dqam.geometry.shape_tables import listed
 from dqam.publishing.forecast import Forecast, forecast, is_measured
@@ -28,7 +28,6 @@ from dqam.publishing.zone_forecast import ZoneClass, below_one_cell, equivalent_
 from dqam.release.formatting import (
     TIMES,
     error_in_words,
-    ground,
     length,
     percent,
     sides_in_cells,
@@ -118,6 +117,7 @@ def show_plan(
     if advice := _advice(plan, forecasts, whole):
         answers.print(advice, soft_wrap=True)
     _show_slices(plan, forecasts)
+    show_flows(plan, forecasts)
     if zones is not None:
         _show_zones(zones, forecasts)
 
@@ -163,9 +163,9 @@ def _show_slices(plan: Plan, forecasts: list[Forecast]) -> None:
 
 def _show_zones(zones: Zones, forecasts: list[Forecast]) -> None:
     """Print the expected errors for zones, by size of the zone."""
-    placed = _areas(zones)
+    placed = zones.areas
     found = [forecast_zones(made, placed) for made in forecasts]
-    single, metres = len(found) == 1, _metres(zones.grid)
+    single, metres = len(found) == 1, cell_side(zones.grid)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, title_justify="left")
     table.title = "\nExpected error by size of your zones"
     table.add_column("Zones", justify="right")
@@ -179,7 +179,7 @@ def _show_zones(zones: Zones, forecasts: list[Forecast]) -> None:
         sides = first.smallest, first.largest
         on_ground = [] if metres is None else [span([length(side * metres) for side in sides])]
         errors = [_in_table(one, with_range=single) for one in row]
-        table.add_row(f"{first.zones:,}", span([_side(side) for side in sides]), *on_ground, *errors)
+        table.add_row(f"{first.zones:,}", span([side_in_words(side) for side in sides]), *on_ground, *errors)
     answers.print(table)
     for made, each in zip(forecasts, found, strict=True):
         with_trips = "" if single else f", with {made.trips:,} trips"
@@ -214,10 +214,6 @@ def _in_table(row: ZoneClass, with_range: bool) -> str:
     return error_in_words(expected.error, *((expected.low, expected.high) if with_range else ()))
 
 
-def _side(cells: float) -> str:
-    return f"{cells:,.0f}" if cells >= 10 else f"{cells:.2g}" if cells >= 0.01 else "< 0.01"
-
-
 def _range_of_errors(classes: Sequence[ZoneClass]) -> str:
     """The smallest and the largest of the expected errors in words."""
     by_error = sorted(classes, key=lambda row: (row.expected.error, -row.beyond))
@@ -229,16 +225,6 @@ def _range_of_errors(classes: Sequence[ZoneClass]) -> str:
 
 def _about(row: ZoneClass) -> str:
     return f"about {error_in_words(row.expected.error)}{('', ' or less', ' or more')[row.beyond]}"
-
-
-def _areas(zones: Zones) -> PlacedAreas:
-    assert isinstance(zones.placed, PlacedAreas)  # there is no --lines here
-    return zones.placed
-
-
-def _metres(grid: Grid) -> float | None:
-    """The side of a square as large as a cell, in metres; None if it is unknown."""
-    return None if ground(grid) is None else math.sqrt(math.prod(grid.cell_metres))
 
 
 def _use_of_delta(plan: Plan, made: Forecast) -> str:
@@ -291,7 +277,7 @@ def _add_zones(in_json: dict[str, Any], zones: Zones, forecasts: list[Forecast])
     Errors of zones outside the map are None. A bound, "or more" or "or less", says that the error is only known to be
     at least or at most this large.
     """
-    placed, metres = _areas(zones), _metres(zones.grid)
+    placed, metres = zones.areas, cell_side(zones.grid)
     in_json["zones"] = {
         "names": zones.given.names,
         **zones.to_json(),
@@ -386,6 +372,7 @@ def _plan_in_json(plan: Plan, forecasts: list[Forecast]) -> dict[str, Any]:
                     for row in made.errors
                 ],
                 **_slices_in_json(plan, made),
+                **flows_in_json(plan, made),
             }
             for made in forecasts
         ],

@@ -20,6 +20,7 @@ from dqam.runtime.progress import Show, bar, watching
 
 if TYPE_CHECKING:
     from dqam.geometry.trips import Trips
+    from dqam.release.release import Release
     from dqam.sources import Source
 
 NOT_PRIVATE = "NOT PRIVATE: exact figures of the raw trips. For the custodian's eyes, not for publication."
@@ -31,7 +32,7 @@ answers = Console(highlight=False)
 
 
 # The options of the command line by the parameters of Python that errors name.
-FLAGS = {"swap_axes": "--swap-axes", "sure": "--sure"}
+FLAGS = {"swap_axes": "--swap-axes", "sure": "--sure", "flows": "--flows"}
 OPTIONS = {
     "crs": "--source-crs",  # no error asks for another CRS of the grid
     "on_error": "--on-error",
@@ -49,6 +50,7 @@ OPTIONS = {
     "blocks": "--blocks",
     "h3": "--h3",
     "confidence": "--confidence",
+    "least": "--least",
 }
 _TEXT = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""
 _VALUE = rf"{_TEXT}|\.\.\.|\d+(?:[./]\d+)?(?:e-?\d+)?"
@@ -124,6 +126,19 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def print_json(value: dict[str, Any]) -> None:
     """Print the one JSON object of --json."""
     click.echo(json.dumps(value))
+
+
+def about(opened: Release, confidence: float) -> dict[str, Any]:
+    """What --json says about a release, with answers of any kind."""
+    provenance = opened.provenance
+    return {
+        "confidence": confidence,
+        "private": provenance.private,
+        "promise": provenance.promise,
+        "epsilon": float(provenance.epsilon),
+        "delta": float(provenance.delta) or None,
+        "counted": provenance.counted or "all trips",
+    }
 
 
 def say_notes(source: Source) -> None:

@@ -47,6 +47,13 @@ def planned_zone_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
+def flow_zone_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--areas and --name-column, for zones between which trips go."""
+    return with_options(
+        command, _areas("File of polygons, such as zones, between which trips go"), _name_column("--areas")
+    )
+
+
 def areas_crs_option(files: str = "--areas or --lines") -> Option:
     """--areas-crs, for commands whose --crs is that of the map."""
     return click.option("--areas-crs", help=f"CRS of the file of {files}. Default: the CRS that it declares.")
@@ -87,6 +94,14 @@ class Zones:
     placed: PlacedAreas | PlacedLines
     grid: Grid
     what: str  # "areas" (or "zones", another word for them) or "lines"
+
+    @property
+    def areas(self) -> PlacedAreas:
+        """The areas on the grid, which are not lines."""
+        from dqam.geometry.areas import PlacedAreas
+
+        assert isinstance(self.placed, PlacedAreas)
+        return self.placed
 
     @property
     def counted(self) -> str:

@@ -13,7 +13,8 @@ from fastapi import FastAPI, Query, Request, Response
 from pydantic import BaseModel
 
 from dqam.errors import InputError
-from dqam.explorer.answering import ask_release, check_crs, estimate
+from dqam.explorer.answering import ask_release, check_crs
+from dqam.explorer.facts import estimate
 from dqam.explorer.flow_schema import (
     MOST_PAIRED,
     MOST_ROWS,

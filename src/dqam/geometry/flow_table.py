@@ -28,6 +28,7 @@ from dqam.geometry.lattice import Lattice
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+MOST_VARIANCE = 0.25  # of a share, which is between 0 and 1
 UNEVEN = 0.5  # how unevenly trips begin within a cell: 1 if all of them do so at one point
 AT_ONCE = 500  # areas for which covered cells are found together
 
@@ -106,62 +107,78 @@ class FlowTable:
 
     def between(self, origins: Covered, destinations: Covered) -> tuple[Floats, Floats]:
         """float64[m, k] each: the trips from each of m areas to each of k, and their variances."""
-        split = self.trips * (1 + self.alike * np.maximum(self.trips - 1, 0))
-        out, into = origins.shares, destinations.shares
-        received = (into @ self.trips.T).T  # float64[tiles, k], from each tile to each area
-        trips = out @ received
-        variance = out.power(2) @ (into.power(2) @ (self.variance - split).T).T
-        variance += out @ (into @ split.T).T
-        variance += origins.variance @ received**2
-        variance += (destinations.variance @ (out @ self.trips).T ** 2).T
-        return np.asarray(trips), np.maximum(np.asarray(variance), 0.0)
+        return self.leading_to(destinations).coming_from(origins)
+
+    def leading_to(self, destinations: Covered) -> Inflow:
+        """The trips from each tile to areas."""
+        into, split = destinations.shares, self.trips * (1 + self.alike * np.maximum(self.trips - 1, 0))
+
+        def added_up(shares: csr_array, numbers: Floats) -> Floats:
+            return np.ascontiguousarray((shares @ numbers.T).T)
+
+        return Inflow(
+            self,
+            added_up(into, self.trips),
+            added_up(into.power(2), self.variance - split),
+            added_up(into, split),
+            destinations.variance,
+        )
 
     def _covered(self, areas: Shapes, ends: Ends) -> Covered:
         """The parts of the tiles that areas cover."""
         from scipy.sparse import csr_array  # slow to import, and only needed here
 
         tile_of = self.tiles.within(self.cells).labels.ravel()
-        parts = [self._fractions(areas[first : first + AT_ONCE]) for first in range(0, len(areas), AT_ONCE)]
+        places = boxes(self.cells)
+        tree = shapely.STRtree(places)
+        starts = range(0, max(len(areas), 1), AT_ONCE)
+        parts = [_fractions(areas[first : first + AT_ONCE], places, tree) for first in starts]
+        area = np.concatenate([part[0] + first for first, part in zip(starts, parts, strict=True)])
+        cell, fraction = (np.concatenate([part[which] for part in parts]) for which in (1, 2))
         shape = len(areas), self.tiles.cells
-        shares, variance, uneven = [], [], []
-        for first, (area, cell, fraction) in zip(range(0, len(areas), AT_ONCE), parts, strict=True):
-            rows, columns = area + first, tile_of[cell]
-            shares.append(csr_array((fraction * ends.shares[cell], (rows, columns)), shape=shape))
-            variance.append(csr_array((fraction**2 * ends.variance[cell], (rows, columns)), shape=shape))
-            cut = UNEVEN * fraction * (1 - fraction) * ends.shares[cell] ** 2
-            uneven.append(csr_array((cut, (rows, columns)), shape=shape))
-        if not parts:
-            return Covered(csr_array(shape), csr_array(shape))
-        covered, inside, along = (sum(each[1:], each[0]) for each in (shares, variance, uneven))
-        whole = np.bincount(tile_of, ends.variance, self.tiles.cells)
-        # with x inside and y outside, both uncertain, the share s = x / (x + y) has the variance
-        # (1 - s)^2 var(x) + s^2 var(y)
-        some = covered.tocoo()
-        within = np.asarray(inside[some.row, some.col]).ravel()
-        share = np.clip(some.data, 0.0, 1.0)
-        spread = (1 - share) ** 2 * within + share**2 * np.maximum(whole[some.col] - within, 0.0)
-        spread += np.asarray(along[some.row, some.col]).ravel()
-        spread[share >= 1 - 1e-9] = 0.0
-        return Covered(
-            csr_array((share, (some.row, some.col)), shape=shape),
-            csr_array((spread, (some.row, some.col)), shape=shape),
-        )
+        pairs, place = np.unique(area * shape[1] + tile_of[cell], return_inverse=True)
 
-    def _fractions(self, areas: Shapes) -> tuple[Floats, Floats, Floats]:
-        """Which areas meet which cells, and the fractions of the cells that they cover."""
-        east, north = self.cells.east, self.cells.north
-        west, south = (each.ravel() for each in np.meshgrid(east[:-1], north[:-1]))
-        right, top = (each.ravel() for each in np.meshgrid(east[1:], north[1:]))
-        boxes = shapely.box(west, south, right, top)
-        tree = shapely.STRtree(boxes)
-        area, cell = tree.query(areas, predicate="intersects")
-        inner = np.stack(tree.query(areas, predicate="contains"))
-        size = len(boxes)
-        partly = ~np.isin(area * size + cell, inner[0] * size + inner[1])
-        fraction = np.ones(len(area))
-        cut = shapely.intersection(areas[area[partly]], boxes[cell[partly]])
-        fraction[partly] = shapely.area(cut) / shapely.area(boxes[cell[partly]])
-        return area, cell, fraction
+        def added(values: Floats) -> Floats:
+            """The sum over the cells of each pair of an area and a tile."""
+            return np.asarray(np.bincount(place, values, len(pairs)), np.float64)
+
+        share = np.minimum(added(fraction * ends.shares[cell]), 1.0)
+        inside = added(fraction**2 * ends.variance[cell])
+        cut = added(UNEVEN * fraction * (1 - fraction) * ends.shares[cell] ** 2)
+        rows, columns = np.divmod(pairs, shape[1])
+        outside = np.bincount(tile_of, ends.variance, shape[1])[columns] - inside
+        # if x and y are uncertain, the share s = x / (x + y) has the variance (1 - s)^2 var(x) + s^2 var(y)
+        variance = (1 - share) ** 2 * inside + share**2 * np.maximum(outside, 0.0) + cut
+        variance[share >= 1 - 1e-9] = 0.0
+        variance = np.minimum(variance, MOST_VARIANCE)
+        return Covered(*(csr_array((each, (rows, columns)), shape=shape) for each in (share, variance)))
+
+
+@dataclass(frozen=True, eq=False)
+class Inflow:
+    """The trips from each tile to k areas.
+
+    table     the table of flows
+    trips     float64[tiles, k]
+    variance  float64[tiles, k], of trips between tiles, in excess of `split`
+    split     float64[tiles, k], variance that stems from which trips between two tiles end in an area
+    shares    float64[k, tiles], variance of the shares of the areas
+    """
+
+    table: FlowTable
+    trips: Floats
+    variance: Floats
+    split: Floats
+    shares: csr_array
+
+    def coming_from(self, origins: Covered) -> tuple[Floats, Floats]:
+        """float64[m, k] each: the trips from each of m areas, and their variances."""
+        out = origins.shares
+        variance = out.power(2) @ self.variance
+        variance += out @ self.split
+        variance += origins.variance @ self.trips**2
+        variance += (self.shares @ (out @ self.table.trips).T ** 2).T
+        return np.asarray(out @ self.trips), np.maximum(np.asarray(variance), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,3 +214,19 @@ def coarse_places(coarse: Lattice, tiles: Lattice) -> Integers:
         for lines, cuts in ((coarse.north, tiles.north), (coarse.east, tiles.east))
     )
     return np.asarray(rows[:, None] * coarse.shape[1] + columns).ravel()
+
+
+def boxes(lattice: Lattice) -> Shapes:
+    """The cells of a lattice as rectangles in cells of the grid, row by row from the south."""
+    return np.asarray(shapely.box(*lattice.rectangles.T.astype(np.float64)))
+
+
+def _fractions(areas: Shapes, places: Shapes, tree: shapely.STRtree) -> tuple[Integers, Integers, Floats]:
+    """Which areas meet which cells, and the fractions of the cells that they cover."""
+    area, cell = tree.query(areas, predicate="intersects")
+    inner = np.stack(tree.query(areas, predicate="contains"))
+    partly = ~np.isin(area * len(places) + cell, inner[0] * len(places) + inner[1])
+    fraction = np.ones(len(area))
+    cut = shapely.intersection(areas[area[partly]], places[cell[partly]])
+    fraction[partly] = shapely.area(cut) / shapely.area(places[cell[partly]])
+    return area, cell, fraction

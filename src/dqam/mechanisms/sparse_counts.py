@@ -22,7 +22,7 @@ from numba import njit
 from scipy.ndimage import gaussian_filter
 
 from dqam.geometry.arrays import Floats
-from dqam.runtime.threads import cores, each_span
+from dqam.runtime.threads import each_span
 
 SHAPES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1_000.0)  # small: counts differ much from the expected values
 TRUSTS = (0.1, 0.3, 1.0, 3.0)  # how far ratios are drawn to 1, in standard deviations of the noise
@@ -30,6 +30,8 @@ TRIED = 20_000  # counts on which a shape is chosen
 LEAST = 1e-9  # expected value of any count
 REACH = 12.0, 6.0  # how far a count may be from what was measured, in scales of Laplace and of Gaussian noise
 HUGE = 1e200
+SEARCH = 16  # steps in which a level is found
+SPANS = 8  # in which many counts are divided; the same on all machines, because sums depend on the order
 NEGLIGIBLE = 1e-12  # weight, relative to all others, below which larger counts are not considered
 
 
@@ -69,7 +71,7 @@ class Posterior:
     @classmethod
     def of(cls, counts: Counts, expected: Floats) -> Posterior:
         """With the shape that fits best."""
-        step = max(1, counts.values.size // TRIED)
+        step = counts.values.size // TRIED | 1  # odd, so that not only some columns of a table are tried
         tried = Counts(counts.values.ravel()[::step], counts.scale, counts.gaussian)
         fits = {shape: _summed(tried, expected.ravel()[::step], shape)[2] for shape in SHAPES}
         shape = max(fits, key=fits.__getitem__)
@@ -81,7 +83,7 @@ class Posterior:
         return mean.reshape(self.expected.shape), variance.reshape(self.expected.shape)
 
     def quantiles(self, level: float) -> Floats:
-        """The quantiles of the true counts, with the weight of a count spread evenly over the 1 below it."""
+        """The quantiles of the true counts, which are whole numbers."""
         found = np.empty(self.expected.size)
         values, expected = _flat(self.counts.values), _flat(self.expected)
         scale, gaussian = self.counts.scale, self.counts.gaussian
@@ -94,16 +96,22 @@ class Posterior:
         return found.reshape(self.expected.shape)
 
     def adding_up_to(self, total: float) -> Floats:
-        """Estimates of the true counts that add up to `total`: quantiles, all of the same level.
+        """Estimates of the true counts that add up to `total`, which is positive: quantiles, all of the same level.
 
-        Of all numbers with this sum, these have the smallest expected sum of absolute errors.
+        Of all numbers with this sum, these have the smallest expected sum of absolute errors. Quantiles are whole
+        numbers, so the result lies between those of two levels that are very close.
         """
-        low, high = 0.0, 1.0
-        for _ in range(14):
-            level = (low + high) / 2
-            found = self.quantiles(level)
-            low, high = (level, high) if found.sum() < total else (low, level)
-        return np.asarray(found * (total / max(found.sum(), LEAST)))
+        levels = [0.0, 1.0]
+        found = [np.zeros(self.expected.shape), self.quantiles(1.0)]
+        for _ in range(SEARCH):
+            level = sum(levels) / 2
+            tried = self.quantiles(level)
+            side = int(tried.sum() >= total)
+            levels[side], found[side] = level, tried
+        below, above = (float(each.sum()) for each in found)
+        if not below < total <= above:  # the counts that are considered are all too large or too small
+            return np.asarray(self.expected * (total / self.expected.sum()))
+        return np.asarray(found[0] + (found[1] - found[0]) * ((total - below) / (above - below)))
 
 
 def sharpened(posterior: Posterior, width: float) -> Posterior:
@@ -136,8 +144,8 @@ def _flat(values: Floats) -> Floats:
 
 
 def _parts(size: int) -> list[tuple[int, int]]:
-    """Spans of counts for all cores."""
-    cuts = np.linspace(0, size, (4 * cores() if size > 10_000 else 1) + 1).astype(int)
+    """Spans of counts, for all cores."""
+    cuts = np.linspace(0, size, (SPANS if size > 10_000 else 1) + 1).astype(int)
     return [(int(a), int(b)) for a, b in pairwise(cuts) if a < b]
 
 

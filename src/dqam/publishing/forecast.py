@@ -4,8 +4,8 @@ For flux with its default parameters and queries, errors come from a table that 
 other plan is tried on trips in the made-up city, on a grid with the same number of cells. Relative to the average
 answer, errors depend on the signal (trips * epsilon / max_trips), so a small data set with a large epsilon can stand in
 for a large one. With a delta, sqrt(2 rho) takes the place of epsilon, unless the mechanism would exchange the budget
-for a pure one: flux does so where a delta does not help (`delta_helps`), all others do so at once. If there are slices,
-the map has what they leave, and the budget is never exchanged.
+for a pure one: flux does so where a delta does not help (`delta_helps`), all others do so at once. If there are slices
+or flows, the map has what they leave, and the budget is never exchanged.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from dqam.mechanisms.size import REFINED
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
+from dqam.publishing.flow_forecast import FlowForecast, forecast_flows
 from dqam.publishing.forecast_table import PlannedQuestion, measured_table
 from dqam.publishing.person_forecast import (
     combined,
@@ -64,7 +65,7 @@ class Forecast:
     """What to expect for `trips` trips.
 
     signal     trips * epsilon / max_trips, with sqrt(2 rho) in place of epsilon if the budget is concentrated; for the
-               unit 'person', only of the trips kept; of what persons and slices leave of the budget
+               unit 'person', only of the trips kept; of what persons, slices and flows leave of the budget
     budget     what would be spent: an epsilon, or a rho if it is concentrated
     concentrated  whether the delta of the plan would be used
     evenly     whether the signal is so weak that the trips would only be counted, and spread evenly over the map
@@ -72,6 +73,7 @@ class Forecast:
     errors     the expected error of each band of sizes
     data_sets  labels of the data sets that the errors were measured on
     slices     what to expect of the slices; None if there are none
+    flows      what to expect of the flows; None if there are none
     max_trips  the smallest and the largest number of trips kept of each person to expect, if a measurement chooses it;
                the rest of the forecast is for their geometric mean
     """
@@ -85,6 +87,7 @@ class Forecast:
     errors: tuple[ExpectedError, ...]
     data_sets: tuple[str, ...]
     slices: SliceForecast | None = None
+    flows: FlowForecast | None = None
     max_trips: tuple[int, int] | None = None
 
 
@@ -114,9 +117,10 @@ def _looked_up(plan: Plan, trips: int, whole: bool) -> Forecast:
     factors = expected_factors(plan, trips)
     epsilon, precision, signal = float(plan.epsilon), budget.precision(), trips / plan.unit.max_trips
     signal *= kept_signal(factors)
-    if slices is None and budget.concentrated and whole and not delta_helps(signal * epsilon, epsilon, precision):
+    flows, shared = forecast_flows(plan, trips, factors), plan.flows > 0 or slices is not None
+    if not shared and budget.concentrated and whole and not delta_helps(signal * epsilon, epsilon, precision):
         budget = Budget(plan.epsilon)
-    of_map = budget.amount if slices is None else budget.amount * (1 - slices.share)
+    of_map = budget.amount * _left(slices, flows)
     table, signal = measured_table(budget.concentrated), signal * budget.precision(of_map)
     errors = []
     for band in size_bands(plan.grid):
@@ -128,20 +132,27 @@ def _looked_up(plan: Plan, trips: int, whole: bool) -> Forecast:
 
         errors.append(ExpectedError(band, found.answer * trips, *combined(factors, error_at)))
     questions = table.budget(signal)
-    if budget.concentrated and slices is None:
+    if budget.concentrated and not shared:
         questions = _with_pure_look(questions, epsilon / precision)
-    questions = with_persons(factors, _with_slices(questions, slices))
+    questions = with_persons(factors, _with_parts(questions, slices, flows))
     labels = tuple(one.label for one in table.data_sets)
     evenly = signal < Flux().least
-    return Forecast(trips, signal, budget.amount, budget.concentrated, evenly, questions, tuple(errors), labels, slices)
+    concentrated, found_errors = budget.concentrated, tuple(errors)
+    return Forecast(trips, signal, budget.amount, concentrated, evenly, questions, found_errors, labels, slices, flows)
 
 
-def _with_slices(questions: tuple[PlannedQuestion, ...], slices: SliceForecast | None) -> tuple[PlannedQuestion, ...]:
-    """The questions about the map, with what slices leave of the budget, and those about slices."""
-    if slices is None:
-        return questions
-    left = float(1 - slices.share)
-    return *(replace(asked, share=left * asked.share) for asked in questions), *slices.questions
+def _left(slices: SliceForecast | None, flows: FlowForecast | None) -> Fraction:
+    """The share of the budget that slices and flows leave for the map."""
+    return 1 - sum((part.share for part in (slices, flows) if part is not None), Fraction(0))
+
+
+def _with_parts(
+    questions: tuple[PlannedQuestion, ...], slices: SliceForecast | None, flows: FlowForecast | None
+) -> tuple[PlannedQuestion, ...]:
+    """The questions about the map, with what slices and flows leave of the budget, and those about these."""
+    left = float(_left(slices, flows))
+    of_map = (replace(asked, share=left * asked.share) for asked in questions) if left < 1 else questions
+    return *of_map, *(asked for part in (slices, flows) if part is not None for asked in part.questions)
 
 
 def _with_pure_look(questions: tuple[PlannedQuestion, ...], ratio: float) -> tuple[PlannedQuestion, ...]:
@@ -171,9 +182,9 @@ def _simulated(plan: Plan, trips: int, seed: int, whole: bool) -> Forecast:
     less = Fraction(kept_signal(factors)).limit_denominator(10**6)
     budget = _scaled(plan.promise, less * Fraction(trips, plan.unit.max_trips * stand_ins))
     curator = Curator(walks, budget, SeededNoise(seed), may_exchange=lambda: whole)
-    slices, of_map = forecast_slices(plan, trips), budget
-    if slices is not None:
-        of_map, _ = budget.split(map=1 - slices.share, slices=slices.share)
+    slices, flows, of_map = forecast_slices(plan, trips), forecast_flows(plan, trips, factors), budget
+    if (left := _left(slices, flows)) < 1:
+        of_map, _ = budget.split(map=left, others=1 - left)
     made = plan.mechanism.synthesize(curator, plan.queries, of_map)
     histogram, uncertainty = made.histogram, made.uncertainty()
     rng, errors = np.random.default_rng(seed + 1), []
@@ -187,13 +198,14 @@ def _simulated(plan: Plan, trips: int, seed: int, whole: bool) -> Forecast:
         errors.append(ExpectedError(band, answer * trips / stand_ins, whole_error))
     evenly = plan.name == "uniform" or (uncertainty is not None and uncertainty.lattice is None)
     asked_for = (PlannedQuestion(paid.kind, paid.name, float(paid.cost / curator.spent)) for paid in curator.paid)
-    questions = _with_slices(tuple(asked_for), slices)
+    questions = _with_parts(tuple(asked_for), slices, flows)
     spent = plan.promise.rho if curator.concentrated else plan.epsilon
     assert spent is not None
     signal = stand_ins * of_map.precision(of_map.amount)
     labels = ("Made-up city, skewed",)
     asked_of = with_persons(factors, questions)
-    return Forecast(trips, signal, spent, curator.concentrated, evenly, asked_of, tuple(errors), labels, slices)
+    concentrated, found = curator.concentrated, tuple(errors)
+    return Forecast(trips, signal, spent, concentrated, evenly, asked_of, found, labels, slices, flows)
 
 
 def _scaled(promise: Promise, times: Fraction) -> Budget:

@@ -306,11 +306,14 @@ def share_of_flows(flows: bool | Number) -> Fraction:
     """The share of the budget for flows: a fifth by default, 0 without flows."""
     if isinstance(flows, bool):
         return FLOWS_SHARE if flows else Fraction(0)
-    share = parse_epsilon(flows)
-    if share > MOST_FLOWS:
+    try:
+        share = parse_epsilon(flows)
+    except InputError:
+        share = Fraction(0)
+    if not 0 < share <= MOST_FLOWS:
         raise InputError(
-            f"flows must be True or a share of the budget of at most {spell(MOST_FLOWS)}, such as 0.2; got "
-            f"{spell(share)}."
+            f"flows must be True or a share of the budget, above 0 and at most {spell(MOST_FLOWS)}, such as 0.2; got "
+            f"{flows!r:.60}."
         )
     return share
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import warnings
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 SCHEMA = 3  # 2 without flows, 1 without slices either
 SEAL = b"\ndqam release sha256 "
 SEAL_SIZE = len(SEAL) + 64 + 1
+UNITS = {"metre": "m", "US survey foot": "US_survey_foot", "foot": "foot"}  # what UDUNITS calls them
 PACKED = ("trips", "vertical", "horizontal", "large_faces", "large_vertical", "large_horizontal")
 
 
@@ -42,13 +44,13 @@ def to_dataset(release: PublishedMap, by_slice: bool = False) -> xarray.Dataset:
     values: dict[str, Any] = {}
     for axis, low, high, cells in ((x, 0, 2, grid.columns), (y, 1, 3, grid.rows)):
         lines = np.linspace(grid.bounds[low], grid.bounds[high], cells + 1)
-        values[axis] = axis, (lines[:-1] + lines[1:]) / 2, _axis(axis, degrees)
+        values[axis] = axis, (lines[:-1] + lines[1:]) / 2, _axis(axis, grid.crs)
         values[f"{axis}_bnds"] = (axis, "bound"), np.stack([lines[:-1], lines[1:]], axis=1)
     provenance = release.provenance
     label = f", {provenance.counted}" if provenance.counted else ""
     if not provenance.private:
         label += ", NOT PRIVATE"
-    about = {"units": "1", "grid_mapping": "crs", "coordinates": f"{y} {x}"}
+    about = {"units": "1", "grid_mapping": "crs"}
     values["trips"] = (
         (y, x),
         histogram.faces.astype(np.float64),
@@ -69,7 +71,7 @@ def to_dataset(release: PublishedMap, by_slice: bool = False) -> xarray.Dataset:
             values[f"large_{part}"] = (
                 dimensions,
                 getattr(whole.large, part).astype(np.float64),
-                {"units": "1", "long_name": f"{words}, for large rectangles"},
+                {**(about if part == "faces" else {"units": "1"}), "long_name": f"{words}, for large rectangles"},
             )
     if uncertainty is not None and uncertainty.lattice is not None and uncertainty.displacements is not None:
         values["lattice_east"] = "lattice_column_line", uncertainty.lattice.east
@@ -92,7 +94,7 @@ def to_dataset(release: PublishedMap, by_slice: bool = False) -> xarray.Dataset:
             values["trips"] = (values["trips"][0], values["trips_by_slice"][1].sum(axis=0), values["trips"][2])
     if release.flow_table is not None:
         values |= _flows(release.flow_table)
-    values["crs"] = (), np.int32(0), {key: value for key, value in parse_crs(grid.crs).to_cf().items() if value != ""}
+    values["crs"] = (), np.int32(0), _grid_mapping(grid.crs)
     title = provenance.title if provenance.private else f"NOT PRIVATE: {provenance.title}"
     attributes = {
         "Conventions": "CF-1.11",
@@ -159,14 +161,23 @@ def _flows(table: FlowTable) -> dict[str, Any]:
     return values
 
 
-def _axis(name: str, degrees: bool) -> dict[str, str]:
+def _axis(name: str, crs: str) -> dict[str, str]:
     """The attributes that describe the direction of an axis."""
     east = name in ("lon", "x")
-    if degrees:
+    if is_degrees(crs):
         kind, unit = ("longitude", "degrees_east") if east else ("latitude", "degrees_north")
     else:
-        kind, unit = f"projection_{name}_coordinate", "m"
+        length = parse_crs(crs).axis_info[0]
+        kind = f"projection_{name}_coordinate"
+        unit = UNITS.get(length.unit_name, f"{length.unit_conversion_factor} m")
     return {"standard_name": kind, "units": unit, "axis": "X" if east else "Y", "bounds": f"{name}_bnds"}
+
+
+def _grid_mapping(crs: str) -> dict[str, Any]:
+    """The CRS as CF attributes. pyproj warns if they cannot hold all parameters; `crs_wkt`, one of them, always can."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return {key: value for key, value in parse_crs(crs).to_cf().items() if value != ""}
 
 
 def _facts(release: PublishedMap) -> dict[str, Any]:

@@ -111,6 +111,14 @@ class SmallPictures:
     colours: tuple[str, ...] = CIVIDIS
 
 
+def draw_small(release: PublishedMap) -> str:
+    """A small picture of the map of a release, as the data URL of a PNG."""
+    step = -(-max(release.grid.shape) // SMALL_BLOCKS)
+    side = -(-max(release.grid.shape) // step)
+    counts = release.cells(side).value.reshape(Lattice.even(release.grid, side).shape)
+    return _source(counts, *_range(counts))
+
+
 def draw_slices(release: PublishedMap) -> SmallPictures:
     """Draw the map of each slice of a release."""
     grid = release.grid

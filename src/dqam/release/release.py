@@ -93,7 +93,7 @@ class Release(PublishedMap):
         or the position in the list. Rows of zones that do not overlap can be added up.
 
         Args:
-            least: pairs with fewer trips are left out; 0 for up to 250,000 pairs, else 0.5.
+            least: rows with fewer trips are left out; 0 for up to 250,000 pairs and for one area, else 0.5.
         """
         from dqam.release.flow_answers import one_end, pairs_of_zones
 
@@ -102,7 +102,7 @@ class Release(PublishedMap):
             raise InputError("Give from_ or to, not both; for two areas ask release.flow(origin, destination).")
         if from_ is not None or to is not None:
             area, leaving = (from_, True) if to is None else (to, False)
-            return one_end(release, area, leaving, zones, names, crs, confidence)
+            return one_end(release, area, leaving, zones, names, crs, confidence, least)
         if zones is None:
             raise InputError("Give zones for a table of all pairs, or one area, from_=... or to=..., for a map.")
         return pairs_of_zones(release, zones, names, crs, confidence, least)
@@ -112,11 +112,13 @@ class Release(PublishedMap):
     ) -> pandas.DataFrame:
         """The k pairs of zones with most trips, as in `flows`, from the largest down. Without zones, the pairs of tiles
         in which flows were measured, which are numbered row by row from the south-west."""
-        from dqam.release.flow_answers import largest, tile_bounds
+        from dqam.release.flow_answers import bounds_of, largest, table_of
 
         release = self if slices is None else self.select(slices)
         column = self.provenance.column("trips")
-        return largest(release.flows(tile_bounds(release) if zones is None else zones, **options), k, column)
+        if zones is None and options.get("from_") is None and options.get("to") is None:
+            zones = bounds_of(table_of(release).tiles, release)
+        return largest(release.flows(zones, **options), k, column)
 
     def to_xarray(self) -> xarray.Dataset:
         """Faces, edges and everything else that is saved, by CF conventions."""
@@ -163,6 +165,8 @@ class Release(PublishedMap):
         return report(self)
 
     def __repr__(self) -> str:
+        flows = "" if self.flow_table is None else ", with flows"
         return (
-            f"<Release {self.provenance.title!r}, {self.provenance.mechanism}: {self.provenance.promise} {self.grid}>"
+            f"<Release {self.provenance.title!r}, {self.provenance.mechanism}: {self.provenance.promise} {self.grid}"
+            f"{flows}>"
         )

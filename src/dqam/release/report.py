@@ -17,6 +17,7 @@ from dqam.geometry.arrays import Integers
 from dqam.geometry.grid import Grid, is_degrees
 from dqam.geometry.rectangles import ALL, Snapped, size_bands
 from dqam.release.answers import Answer
+from dqam.release.flow_report import describe_flows
 from dqam.release.formatting import (
     Icon,
     area,
@@ -74,6 +75,7 @@ def report(release: PublishedMap) -> str:
     rectangles = _rectangles(grid)
     examples = {name: _example(release, name, lines) for name, lines in rectangles.items()}
     accuracy, bars = _accuracy(release)
+    picture = draw_picture(release)
     page = render(
         "release/templates/report.html",
         provenance=provenance,
@@ -91,8 +93,9 @@ def report(release: PublishedMap) -> str:
         trips=release.trips,
         has_intervals=_has_intervals(release),
         confidence=percent(CONFIDENCE),
-        picture=draw_picture(release),
+        picture=picture,
         slices=describe_slices(release),
+        flows=describe_flows(release, picture),
         note=release.note,
         beliefs=beliefs(epsilon),
         groups=groups(provenance),
@@ -111,7 +114,7 @@ def report(release: PublishedMap) -> str:
         middle=examples["The middle"],
         cell=_cell(release, rectangles["The middle"]),
         bibtex=_bibtex(provenance),
-        details=_details(provenance, grid),
+        details=_details(release),
     )
     return page.encode("utf-8", "replace").decode()  # half of a surrogate pair cannot be written to a file
 
@@ -208,7 +211,8 @@ def _bibtex(provenance: Provenance) -> str:
     return f"@misc{{dqam-{key},\n{lines}\n}}"
 
 
-def _details(provenance: Provenance, grid: Grid) -> list[tuple[str, Any]]:
+def _details(release: PublishedMap) -> list[tuple[str, Any]]:
+    provenance, grid, flows = release.provenance, release.grid, release.flow_table
     unit, promise = provenance.unit, Promise(provenance.epsilon, provenance.delta)
     chosen = ", a number chosen privately" if provenance.max_trips_chosen else ""
     whose = "trip" if unit.name == "trip" else f"person, with at most {unit.max_trips:,} trips{chosen}"
@@ -228,6 +232,7 @@ def _details(provenance: Provenance, grid: Grid) -> list[tuple[str, Any]]:
         ("Tuned for", provenance.queries),
         *([("Slices by", provenance.slices)] if provenance.slices else []),
         *([("Time zone", provenance.timezone)] if provenance.timezone else []),
+        *([("Flows", f"between {flows.tiles.shape[0]} x {flows.tiles.shape[1]} tiles")] if flows else []),
         *([("Public prior", provenance.prior)] if provenance.prior else []),
         ("Split at gaps of", provenance.gap or "not split"),
         ("Grid", f"{grid.rows:,} rows, {grid.columns:,} columns"),

@@ -1,7 +1,7 @@
 // Flows: where the trips of an area go and where they come from, as colours, arcs and a table; and the trips between areas.
 
 import { tripsScale } from "./colours.js";
-import { askFlows } from "./geojson.js";
+import { answerTo } from "./geojson.js";
 
 const $ = (id) => document.getElementById(id);
 const WAYS = ["off", "from", "to"];
@@ -23,7 +23,7 @@ const Arc = L.Polyline.extend({
   },
 });
 
-export function makeFlows({ map, get, make, whole, figures, interval, complain, say, theme, paint, drawScale, keepAddress, inSlice, zones, peak, areas, opacity, shown, slice }) {
+export function makeFlows({ map, source, make, whole, figures, interval, complain, say, theme, paint, drawScale, keepAddress, inSlice, zones, peak, areas, opacity, shown, slice }) {
   let [way, focus, wanted, chosen] = ["off", null, null, null]; // `wanted` is the number of an area from the address
   let [known, file, files] = [new Set(), null, 0];
   let [asked, askedPairs, turns, timer, pairTimer] = ["", "", 0, null, null];
@@ -108,7 +108,7 @@ export function makeFlows({ map, get, make, whole, figures, interval, complain, 
 
   async function answer(mine, one, quiet) {
     const [n, now, part, towards] = [shown().n, zones.areas(), slice(), way];
-    const ask = (rest, some = part) => askFlows(get, n, "flows", `{"${towards}":${one.body},${rest}}`, some, "This area");
+    const ask = (rest, some = part) => answerTo(source, n, { path: "flows", body: `{"${towards}":${one.body},${rest}}`, slice: some }, "This area");
     const finest = now ? `"zones":${now.body}` : '"by":"cells"';
     try {
       const [told, fine, lattice] = await Promise.all([
@@ -133,7 +133,7 @@ export function makeFlows({ map, get, make, whole, figures, interval, complain, 
   }
 
   function latticeOf(n) {
-    if (!lattices.has(n)) lattices.set(n, askFlows(get, n, "flows/lattice"));
+    if (!lattices.has(n)) lattices.set(n, source.flowLattice(n));
     lattices.get(n).catch(() => lattices.delete(n));
     return lattices.get(n);
   }
@@ -375,7 +375,7 @@ export function makeFlows({ map, get, make, whole, figures, interval, complain, 
     askedPairs = key;
     clearTimeout(pairTimer);
     pairTimer = setTimeout(async () => {
-      const told = await askFlows(get, n, "flows/largest", body, part, "One of the areas").catch((error) => key === askedPairs && complain(error.message));
+      const told = await answerTo(source, n, { path: "flows/largest", body, slice: part }, "One of the areas").catch((error) => key === askedPairs && complain(error.message));
       if (!told || key !== askedPairs) return;
       const all = told.trips.map((trips, i) => ({ from: told.origin[i], to: told.destination[i], trips, low: told.low[i], high: told.high[i] }))
         .filter(({ from, to }) => from !== to)
