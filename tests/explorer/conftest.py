@@ -55,6 +55,16 @@ def sliced_city(seed: int, by: str = "hour", timezone: str | None = "Europe/Lisb
     return replace(made, provenance=replace(made.provenance, private=True))
 
 
+def flowing_city() -> Release:
+    """A city with flows, by part of the week. The noise is from a seed, whatever the release says of itself."""
+    plan = Plan.of(Grid.over(BOUNDS, 6), 8, title="A city with flows", by="weekpart", flows=True)
+    assert plan.slicing is not None
+    trips = plan.slicing.labelled(Trips.concat(list(city_trips(6_000, seed=5, rhythm=True))))
+    aggregates = Aggregates.of(walk(trips, plan.grid), slices=len(plan.slicing))
+    made = plan.release(Curator(aggregates, Budget.of(plan.promise), SeededNoise(5)), "publication-flows")
+    return replace(made, provenance=replace(made.provenance, private=True))
+
+
 def of_persons(release: Release) -> Release:
     """The same, as if at most 5 trips of each person had been counted."""
     return replace(release, provenance=replace(release.provenance, unit=Unit("person", 5)))
@@ -134,6 +144,21 @@ def days(hourly: Release, first: Release) -> Iterator[Served]:
     april, may = (sliced_city(seed, "weekpart", None) for seed in (2, 3))
     named = {"hours": hourly, "april": april, "persons": of_persons(may), "whole": first, "may": may}
     with serving(list(named.items())) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def flowing() -> Release:
+    return flowing_city()
+
+
+@pytest.fixture(scope="session")
+def trips_from_to(flowing: Release, first: Release) -> Iterator[Served]:
+    """A release with flows and slices, one with neither, and one with flows in metres."""
+    moved = numbered(Grid(MELBOURNE, *flowing.grid.shape, "EPSG:28355"), first)
+    assert flowing.flow_table is not None
+    metres = replace(moved, flow_table=replace(flowing.flow_table, by_slice=None))
+    with serving([("flows", flowing), ("none", first), ("metres", metres)]) as served:
         yield served
 
 

@@ -23,7 +23,12 @@ OPERATIONS = {
     "facts": ("GET", "/api/releases/{n}/layer/facts", 15, {200, 404}),
     "releases": ("GET", "/api/releases", 1, {200}),
     "background": ("GET", "/api/background", 1, {200}),
+    "flow": ("POST", "/api/releases/{n}/flow", 30, {200, 400, 404}),
+    "flows": ("POST", "/api/releases/{n}/flows", 30, {200, 400, 404}),
+    "largest": ("POST", "/api/releases/{n}/flows/largest", 30, {200, 400, 404}),
+    "lattice": ("GET", "/api/releases/{n}/flows/lattice", 40, {200, 400, 404}),
 }
+FLOWS = {"flow", "flows", "largest", "lattice"}
 
 
 def onto(sides: list[float], served: Served, n: int) -> list[float]:
@@ -49,10 +54,11 @@ CASES = [  # where there are no parameters, there is nothing to get wrong
 
 
 @pytest.mark.parametrize(("name", "mode"), CASES)
-def test_any_request(mixed: Served, name: str, mode: GenerationMode) -> None:
+def test_any_request(request: pytest.FixtureRequest, name: str, mode: GenerationMode) -> None:
+    served: Served = request.getfixturevalue("trips_from_to" if name in FLOWS else "mixed")
     method, path, examples, wanted = OPERATIONS[name]
     positive = mode is GenerationMode.POSITIVE
-    operation = schemathesis.openapi.from_url(f"{mixed.address}/openapi.json")[path][method]
+    operation = schemathesis.openapi.from_url(f"{served.address}/openapi.json")[path][method]
     seen: Counter[int] = Counter()
 
     @settings(
@@ -62,16 +68,26 @@ def test_any_request(mixed: Served, name: str, mode: GenerationMode) -> None:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(case=operation.as_strategy(generation_mode=mode), n=st.integers(0, 2), on_the_map=st.booleans())
+    @given(
+        case=operation.as_strategy(generation_mode=mode),
+        n=st.integers(0, len(served.releases)),
+        on_the_map=st.booleans(),
+    )
     def run(case: schemathesis.Case, n: int, on_the_map: bool) -> None:
         if positive and "{n}" in path:
             case.path_parameters = {"n": n}
             if on_the_map and n < 2 and name == "count":
-                sides = onto([case.query[side] for side in SIDES], mixed, n)
+                sides = onto([case.query[side] for side in SIDES], served, n)
                 case.query = {**case.query, **dict(zip(SIDES, sides, strict=True)), "crs": "EPSG:4326"}
             elif on_the_map and n < 2 and name == "counts":
-                rectangles = [onto(sides, mixed, n) for sides in case.body["rectangles"]]
+                rectangles = [onto(sides, served, n) for sides in case.body["rectangles"]]
                 case.body = {**case.body, "rectangles": rectangles, "crs": "EPSG:4326"}
+            elif on_the_map and name in FLOWS and isinstance(case.body, dict):
+                case.query = {**case.query, "crs": "EPSG:4326"}
+                case.query.pop("slices", None)
+                case.body = {key: value for key, value in case.body.items() if key in ("by", "k")}
+                if name == "flows" and n < len(served.releases):
+                    case.body |= {"from": onto([0.0, 0.0, 1.0, 1.0], served, n)}
         # a sound rectangle may well lie off the map
         status = case.call_and_validate(excluded_checks=[positive_data_acceptance]).status_code
         if method == "GET" and not positive and status == 200 and not KNOWN & set(case.query or {}):

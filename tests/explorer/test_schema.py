@@ -19,6 +19,10 @@ def test_the_description_is_complete(pair: Served) -> None:
         "/api/releases/{n}/areas",
         "/api/releases/{n}/lines",
         "/api/releases/{n}/profile",
+        "/api/releases/{n}/flow",
+        "/api/releases/{n}/flows",
+        "/api/releases/{n}/flows/largest",
+        "/api/releases/{n}/flows/lattice",
         "/api/releases/{n}/layer",
         "/api/releases/{n}/layer/facts",
     }
@@ -65,7 +69,7 @@ def test_slices_are_described(pair: Served) -> None:
         for about in methods.values()
         if "slices" in {one["name"] for one in about.get("parameters", [])}
     }
-    assert some == {"count", "counts", "areas", "lines", "layer", "facts"}
+    assert some == {"count", "counts", "areas", "lines", "layer", "facts", "flow", "flows", "largest"}
     about = told["paths"]["/api/releases/{n}/profile"]["post"]
     sent = about["requestBody"]["content"]["application/geo+json"]["schema"]["oneOf"]
     assert {one["$ref"].rpartition("/")[2] for one in sent} == {

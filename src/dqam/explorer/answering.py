@@ -27,10 +27,7 @@ def ask_rectangles(release: Release, rectangles: Sequence[Sequence[float]], crs:
 
 def ask_release(ask: Callable[..., T], grid: Grid, asked: Any, crs: str, confidence: float) -> T:
     """What `ask`, such as a method of a release with this grid, answers, likewise."""
-    if not re.fullmatch(CRS_PATTERN, crs):  # other ways to write a CRS can name files
-        raise InputError(
-            f"{crs[:40]!r} is not the code of a coordinate reference system; give one such as {DEGREES!r}."
-        )
+    check_crs(crs)
     try:
         with np.errstate(invalid="ignore", over="ignore"):
             return ask(asked, crs=grid.crs if crs == "grid" else crs, confidence=confidence)
@@ -41,6 +38,14 @@ def ask_release(ask: Callable[..., T], grid: Grid, asked: Any, crs: str, confide
             raise
         west, south, east, north = in_degrees(np.array([grid.bounds]), grid)[0]
         raise InputError(f"{error} In degrees, the map covers {west:.6f} {south:.6f} {east:.6f} {north:.6f}.") from None
+
+
+def check_crs(crs: str) -> None:
+    """Raise an `InputError` if a CRS is not given by its code, as other ways to write it can name files."""
+    if not re.fullmatch(CRS_PATTERN, crs):
+        raise InputError(
+            f"{crs[:40]!r} is not the code of a coordinate reference system; give one such as {DEGREES!r}."
+        )
 
 
 def columns(release: Release, answers: Answers) -> dict[str, list[Any]]:

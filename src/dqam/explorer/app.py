@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
-from fastapi import FastAPI, Path, Query, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
@@ -16,6 +16,7 @@ from starlette.staticfiles import StaticFiles
 from dqam.errors import InputError
 from dqam.explorer.answering import ask_rectangles, ask_release, columns
 from dqam.explorer.facts import release_info
+from dqam.explorer.flows import add_flows
 from dqam.explorer.geojson import (
     InvalidGeojsonError,
     Kind,
@@ -27,6 +28,7 @@ from dqam.explorer.geojson import (
 )
 from dqam.explorer.layer import check_place, outlines
 from dqam.explorer.middleware import BodyLimitMiddleware, SecurityHeadersMiddleware, check_tiles
+from dqam.explorer.parameters import Confidence, Crs, Number, Slices
 from dqam.explorer.responses import (
     ERRORS,
     GEOJSON_ERRORS,
@@ -38,13 +40,9 @@ from dqam.explorer.responses import (
     explain_errors,
 )
 from dqam.explorer.schema import (
-    CONFIDENCE_MEANING,
-    CRS_MEANING,
-    CRS_PATTERN,
     MOST_CORNERS,
     MOST_FEATURES,
     MOST_RECTANGLES,
-    SLICES_MEANING,
     AnsweredAreas,
     AnsweredLines,
     BackgroundTiles,
@@ -73,6 +71,9 @@ every answer says which rectangle it is for. Rectangles of whole cells are answe
 other areas and for lines are approximations, computed along their borders. Distinct trips do not add up: a trip through
 two areas counts in both.
 
+Some releases have flows: how many trips go from one area to another. A trip has one origin and one destination, so
+flows do add up.
+
 A release can have slices, such as the hours of the day. Every trip is in exactly one, so answers of slices do add up.
 
 A request has at most 1 MiB and {MOST_RECTANGLES:,} rectangles, or 8 MiB of GeoJSON with {MOST_FEATURES:,} features and
@@ -81,11 +82,6 @@ A request has at most 1 MiB and {MOST_RECTANGLES:,} rectangles, or 8 MiB of GeoJ
 AT_ONCE = 2  # long requests that are handled at the same time; the others wait
 K = TypeVar("K")
 T = TypeVar("T")
-
-Number = Annotated[int, Path(ge=0, description="Number of the release in the list of all releases.")]
-Crs = Annotated[str, Query(description=CRS_MEANING, json_schema_extra={"pattern": CRS_PATTERN})]
-Slices = Annotated[str | None, Query(description=SLICES_MEANING)]
-Confidence = Annotated[float, Query(ge=0.01, le=0.9999, description=CONFIDENCE_MEANING)]
 
 
 def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, attribution: str = "") -> FastAPI:
@@ -270,6 +266,8 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
             return Json(one.profile(shape, crs, confidence))
 
         return await in_background(answer)
+
+    add_flows(app, selected, in_background)
 
     @app.get(
         "/api/releases/{n}/layer",

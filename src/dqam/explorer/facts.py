@@ -50,4 +50,5 @@ def release_info(n: int, name: str, release: Release) -> dict[str, Any]:
         "slices": list(release.slices),
         "sliced_by": provenance.slices,
         "timezone": provenance.timezone,
+        "flows": release.flow_table is not None,
     }

@@ -44,14 +44,23 @@ class InvalidGeojsonError(InputError):
 
 def read_features(body: bytes, kind: Kind, crs: str) -> list[dict[str, Any]]:
     """The features of a request, as they were sent, or an `InputError` that says what is wrong with them."""
+    return check_features(read_json(body), kind, crs)
+
+
+def read_json(body: bytes) -> Any:
+    """The body of a request, or an `InputError`."""
     try:
-        told = pydantic_core.from_json(body, allow_inf_nan=False)
+        return pydantic_core.from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise InputError(f"The body is not valid JSON ({error}); send GeoJSON.") from None
+
+
+def check_features(told: Any, kind: Kind, crs: str, where: str = "The body") -> list[dict[str, Any]]:
+    """The features of GeoJSON, or an `InputError` that says what is wrong with them; `where` is what it is called."""
     try:
         REQUESTS[kind].validate_python(told)
     except ValidationError as error:
-        raise InvalidGeojsonError(_first_problem(error, told, kind)) from None
+        raise InvalidGeojsonError(_first_problem(error, told, kind, where)) from None
     if crs == DEGREES:
         _check_declared_crs(told)
     if told["type"] == "FeatureCollection":
@@ -157,13 +166,12 @@ def _check_declared_crs(told: dict[str, Any]) -> None:
         )
 
 
-def _first_problem(error: ValidationError, told: Any, kind: Kind) -> str:
+def _first_problem(error: ValidationError, told: Any, kind: Kind, where: str) -> str:
     """One sentence about the first thing that is wrong with a request."""
     wanted, one = WANTED[kind], kind == "shape"
     such = ", or one such feature" if one else ", or such features"
     first = error.errors(include_url=False, include_input=False)[0]
     path = [part for part in first["loc"] if part not in ("FeatureCollection", "Feature", *DEPTH)]
-    where = "The body"
     if path[:1] == ["features"] and len(path) > 1:
         number, path = int(path[1]), path[2:]
         where, told = f"Feature {number + 1}", told["features"][number]

@@ -12,6 +12,7 @@ from dqam.errors import InputError
 
 MOST_BYTES = 1 << 20  # of a body
 MOST_GEOJSON_BYTES = 8 << 20  # of a body of GeoJSON
+GEOJSON_PATHS = ("/areas", "/lines", "/profile", "/flow", "/flows", "/flows/largest")
 
 
 def check_tiles(tiles: str) -> str:
@@ -87,7 +88,7 @@ class BodyLimitMiddleware:
             await self.app(scope, receive, send)
             return
         announced, received = Headers(scope=scope).get("content-length", "0"), 0
-        most = MOST_GEOJSON_BYTES if scope["path"].endswith(("/areas", "/lines", "/profile")) else MOST_BYTES
+        most = MOST_GEOJSON_BYTES if scope["path"].endswith(GEOJSON_PATHS) else MOST_BYTES
 
         async def receive_limited() -> Message:
             nonlocal received

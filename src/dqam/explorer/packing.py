@@ -79,7 +79,7 @@ def pack(release: Release, name: str) -> dict[str, Any]:
 
 def _place(release: Release, name: str) -> dict[str, Any]:
     """What is to be known about a release and its coordinates: degrees, or those of the CRS of its map."""
-    grid, info = release.grid, release_info(0, name, release)
+    grid, info = release.grid, release_info(0, name, release) | {"flows": False}  # the page does not answer about them
     planar = None
     if is_turned(grid):
         west, south, east, north = grid.bounds

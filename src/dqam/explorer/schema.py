@@ -103,6 +103,7 @@ class ReleaseInfo(BaseModel):
     timezone: str = Field(
         description="Time zone in which clocks were read; empty if times were taken as they were written."
     )
+    flows: bool = Field(description="Whether it has flows from area to area.")
 
 
 class BackgroundTiles(BaseModel):

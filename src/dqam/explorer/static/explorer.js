@@ -2,6 +2,7 @@
 
 import { RECTANGLES, differenceScale, tripsScale } from "./colours.js";
 import { decimals, height as heightOf, planeOptions, unitWords } from "./coordinates.js";
+import { makeFlows } from "./flows.js";
 import { answerTo } from "./geojson.js";
 import { graticule } from "./graticule.js";
 import { makeProfiles } from "./profile.js";
@@ -33,7 +34,7 @@ const state = {
 };
 const layers = new Map(); // of slices of releases: promises of { facts, values }
 const sliceTrips = new Map(); // all trips in slices of releases
-let source, map, picture, painted, handles, zones, sketch, slices, profiles;
+let source, map, picture, painted, handles, zones, sketch, slices, profiles, flows;
 
 /* Words and elements */
 
@@ -245,6 +246,7 @@ function chooseSlice(slice, byHand) {
   showLayerChoice();
   keepAddress();
   zones.askAgain(!byHand);
+  flows.follow(!byHand);
   if (byHand && state.selected?.answers.size) announce(state.selected);
   return paint();
 }
@@ -483,6 +485,7 @@ async function paint() {
   painted = { facts, values, mode };
   showLegend(scale, facts, mode);
   zones.showAgain();
+  flows.showAgain();
   $("map").dataset.painted = `${mode} ${ids} ${colours}`;
   $("map").dataset.slice = slice ?? "";
   if (slice !== null) {
@@ -541,6 +544,8 @@ function valueAt({ lat, lng }) {
 }
 
 function showHere({ latlng }) {
+  const flow = flows.here(latlng);
+  if (flow !== undefined) return ($("here").textContent = flow);
   const zone = zones.under();
   if (zone !== undefined) return ($("here").textContent = zone && !zone.outside ? `here ${whole(zone.number)}` : "");
   const value = valueAt(latlng);
@@ -802,6 +807,15 @@ function showAnswers() {
   if (focused) $("answers").querySelector(`li[data-name="${focused}"] .${role}`)?.focus();
   fillReadout();
   drawRectangles();
+  flows.follow();
+}
+
+/** The rectangles and polygons, with their borders once they are answered. */
+function flowAreas() {
+  return [...state.rectangles, ...state.shapes].filter(({ kind }) => kind !== "line").map((one) => {
+    const border = one.kind ? one.corners : one.answers.get(state.show)?.outline;
+    return { name: one.name, title: titleOf(one), colour: one.colour, ring: border ? [...border, border[0]] : null, chosen: one === state.selected };
+  });
 }
 
 /** Charts of all that has slices; those of a release that it is compared with are dashed. */
@@ -1023,6 +1037,7 @@ function explain(release) {
     ["Grid", `${grid.rows} × ${grid.columns} cells of ${whole(grid.cell_metres[0])} m × ${whole(grid.cell_metres[1])} m (${grid.crs.slice(0, 60)})`],
     ...(release.slices.length ? [["Slices", `${release.slices.length}, by ${ruleWords(release)}; every trip is in exactly one`]] : []),
     ...(release.gap ? [["Trips split", `at GPS gaps longer than ${release.gap}`]] : []),
+    ["Flows", release.flows ? "how many trips go from one area to another" : source.served ? "none; they are published with dqam publish --flows" : "none in this page; if the release has flows, dqam serve shows them"],
     ["Publication id", release.id],
   ];
   const limit = delta === null
@@ -1062,6 +1077,8 @@ function writeAddress() {
   const fits = [...parts, ...sketches].join("&").length < LONGEST;
   if (fits) parts.push(...sketches);
   $("too-long").hidden = fits;
+  const flow = flows.address();
+  if (flow) parts.push(`flows=${flow}`);
   if (state.theme) parts.push(`theme=${state.theme}`);
   if (state.opacity !== 85) parts.push(`opacity=${state.opacity}`);
   writtenAddress = `#${parts.join("&")}`;
@@ -1098,6 +1115,7 @@ function readAddress() {
     const sides = numbers(part, 4);
     if (sides) state.selected = add(sides);
   }
+  flows.restore(told.get("flows"));
   sketch.stop();
   state.shapes.forEach((one) => one.drawn.remove());
   state.shapes = [];
@@ -1164,7 +1182,7 @@ function press(event) {
   if (writing) return;
   const rectangle = state.selected;
   if (arrow) {
-    if (target.closest(".segments, .chart")) return;
+    if (target.closest(".segments, .chart, .zones-table")) return;
     if (rectangle) step(rectangle, arrow, event.shiftKey);
     else if (target.id === "map" || target === document.body) map.panBy([arrow[0] * 90, -arrow[1] * 90]);
     else return;
@@ -1177,6 +1195,7 @@ function press(event) {
     const modes = [...$("layers").querySelectorAll("input:enabled")].map((input) => input.value);
     chooseLayer(modes[(modes.indexOf(state.layer) + 1) % modes.length]);
   } else if ((event.key === "," || event.key === ".") && state.releases[state.show].slices.length) slices.step(event.key === "." ? 1 : -1);
+  else if (event.key === "f") flows.turn();
   else if (event.key === "s" && state.releases[state.show].slices.length) slices.toggle();
   else if ((event.key === "Delete" || event.key === "Backspace") && rectangle) remove(rectangle);
   else if (event.key === "+" || event.key === "=") map.zoomIn(1);
@@ -1261,6 +1280,7 @@ function listen() {
     state.opacity = Number($("opacity").value);
     picture?.setOpacity(state.opacity / 100);
     zones.fade();
+    flows.fade();
     keepAddress();
   });
   document.addEventListener("keydown", press);
@@ -1276,12 +1296,17 @@ async function start() {
   const [releases, background] = await Promise.all([source.releases(), source.background()]);
   state.releases = releases;
   makeMap(background);
+  const peak = () => fetchLayer(state.show, null).then(({ facts }) => facts.largest_of_slices / facts.largest);
   sketch = makeSketch({ map, complain, say, digits: () => decimals(map.getZoom(), source.planar), cell: () => state.releases[state.show].grid.cell_degrees, done: finishShape, changed: showSketching });
   zones = makeZones({
     map, source, make, whole, interval, complain, say, theme, counted, paint, drawScale, fitTo,
     opacity: () => state.opacity / 100, shown: () => state.releases[state.show], slice: () => state.slice,
     whose: () => (state.against === null ? "" : `: ${state.releases[state.show].name}`) + inSlice(),
-    peak: () => fetchLayer(state.show, null).then(({ facts }) => facts.largest_of_slices / facts.largest),
+    peak, clicked: (i) => !drawing.armed && performance.now() - drawing.ended > 300 && !sketch.justEnded() && flows.chooseZone(i), changed: () => flows.follow(),
+  });
+  flows = makeFlows({
+    map, source, make, whole, figures, interval, complain, say, theme, paint, drawScale, keepAddress, inSlice, zones, peak, areas: flowAreas,
+    opacity: () => state.opacity / 100, shown: () => state.releases[state.show], slice: () => state.slice,
   });
   slices = makeSlices({ map, make, changed: chooseSlice, soon: (name) => compared().forEach((n) => fetchLayer(n, name)) });
   profiles = makeProfiles({ place: $("profiles"), make, whole, interval, say, choose: (name) => slices.choose(name) });

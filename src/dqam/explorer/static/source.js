@@ -3,7 +3,8 @@
 //   background()                    the tiles of the background map
 //   layer(n, slice)                 the picture of a release: { facts, values }
 //   count(n, sides, slice)          a rectangle
-//   ask(n, path, body, { crs, slice })   GeoJSON: "areas", "lines" or "profile"
+//   ask(n, path, body, { crs, slice })   GeoJSON: "areas", "lines" or "profile"; or what flows are asked: "flows" or "flows/largest"
+//   flowLattice(n)                  the corners of the cells in which flows are shown
 // `served` says whether it is the server, and `planar` which coordinates are used instead of longitude and latitude, if any.
 
 import { localSource } from "./local.js";
@@ -41,6 +42,7 @@ function serverSource() {
     releases: () => json("api/releases"),
     background: () => json("api/background"),
     count: (n, sides, slice) => json(queried(`api/releases/${n}/count`, { ...Object.fromEntries(SIDES.map((name, i) => [name, String(sides[i])])), slices: slice })),
+    flowLattice: (n) => json(`api/releases/${n}/flows/lattice`),
     layer: async (n, slice) => {
       const [facts, bytes] = await Promise.all([
         json(queried(`api/releases/${n}/layer/facts`, { slices: slice })),

@@ -19,10 +19,12 @@ function nameOf({ id, properties }, i) {
   return String(properties?.name || words || (id ?? i + 1));
 }
 
-export function makeZones({ map, source, make, whole, interval, complain, say, theme, opacity, counted, paint, drawScale, fitTo, shown, whose, slice, peak }) {
+export function makeZones({ map, source, make, whole, interval, complain, say, theme, opacity, counted, paint, drawScale, fitTo, shown, whose, slice, peak, clicked, changed }) {
   let [file, answer, rows, drawn, under, column, down, asked] = [null, null, [], null, null, "number", true, 0];
   let totals = null; // the largest answer for all slices, and of which file and release
   let most = null; // the end of the scale, if it is not the largest answer
+  let announced = null; // the file that was last reported to `changed`
+  let others = null; // other numbers that zones are coloured by
   const words = () => WORDS[file.path];
 
   async function open(chosen) {
@@ -106,6 +108,10 @@ export function makeZones({ map, source, make, whole, interval, complain, say, t
     const before = drawn;
     before?.remove();
     [drawn, under] = [null, null];
+    if (file !== announced) {
+      [announced, others] = [file, null]; // numbers of other zones
+      changed();
+    }
     $("map").classList.toggle("with-zones", !file.crs); // the colours of cells are on another scale, so they fade
     if (!file.crs) draw();
     else if (before) paint();
@@ -120,18 +126,19 @@ export function makeZones({ map, source, make, whole, interval, complain, say, t
   function draw() {
     const scale = tripsScale(most ?? largest(file.path, answer), theme());
     drawn = L.featureGroup().addTo(map);
-    for (const row of rows) {
+    for (const [i, row] of rows.entries()) {
       const [r, g, b] = scale.colour(row.number ?? 0);
-      const colour = row.outside ? "#888" : `rgb(${r | 0}, ${g | 0}, ${b | 0})`;
+      const other = row.outside ? null : others?.(i);
+      const colour = row.outside ? "#888" : other?.colour ?? `rgb(${r | 0}, ${g | 0}, ${b | 0})`;
       const areas = file.path === "areas";
       const style = { className: "zone", color: areas ? "#666" : colour, weight: areas ? 1 : 5, fillColor: colour, dashArray: row.outside ? "4 4" : null };
-      row.layer = L.geoJSON(row.feature, { style }).bindTooltip(make("span", {}, summary(row)), { sticky: true }).addTo(drawn);
-      row.layer.on("mouseover", () => (under = row)).on("mouseout", () => (under = null));
+      row.layer = L.geoJSON(row.feature, { style }).bindTooltip(make("span", {}, other?.words ?? summary(row)), { sticky: true }).addTo(drawn);
+      row.layer.on("click", () => areas && !row.outside && clicked(i)).on("mouseover", () => (under = row)).on("mouseout", () => (under = null));
       row.light = (on) => row.layer.setStyle({ color: on && areas ? "var(--ink)" : style.color, weight: style.weight + (on ? 2 : 0) });
     }
     fade();
     drawn.bringToBack(); // rectangles and drawn shapes stay on top
-    drawScale(scale, words().title + whose());
+    if (!others) drawScale(scale, words().title + whose());
   }
 
   function fade() {
@@ -165,13 +172,21 @@ export function makeZones({ map, source, make, whole, interval, complain, say, t
     $("zones").hidden = false;
   }
 
+  /** Colour the zones by other numbers, as a function of the position of a zone that gives { colour, words }; null for their own. */
+  function colourBy(wanted) {
+    if (others === wanted) return;
+    others = wanted;
+    if (drawn) show();
+  }
+
   function close() {
     asked++;
     drawn?.remove();
-    [file, answer, rows, drawn, under] = [null, null, [], null, null];
+    [file, announced, answer, rows, drawn, under, others] = [null, null, null, [], null, null, null];
     $("zones").hidden = true;
     $("zones-title").textContent = "Zones and lines";
     $("map").classList.remove("with-zones");
+    changed();
     paint();
   }
 
@@ -215,5 +230,8 @@ export function makeZones({ map, source, make, whole, interval, complain, say, t
       complain(error.message);
     }),
     showAgain: () => drawn && show(),
+    colourBy,
+    /** The zones on the map, as { key, body, rows }; null without any. */
+    areas: () => (file && file.path === "areas" && !file.crs ? { key: file, body: file.body, rows } : null),
   };
 }
