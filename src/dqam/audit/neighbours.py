@@ -52,6 +52,7 @@ from dqam.statistics import (
     Endpoints,
     GroupShares,
     LengthQuantile,
+    PairCounts,
     PersonTrips,
     QueryErrors,
     QueryTotals,
@@ -70,6 +71,7 @@ QUERIES = random_rectangles(GRID, 40, np.random.default_rng(0))
 SKETCH_KEY = "5a17" * 16
 _REGIONS = Partition(8, 12, np.array([[0, 0, 6, 4], [6, 0, 12, 4], [0, 4, 6, 8], [6, 4, 12, 8]]))
 _LATTICE = Lattice.even(GRID, 6)
+_WHOLE = Lattice.even(GRID, 1)
 _CAPS = np.array([1, 2, 4, 8])
 QUESTIONS: tuple[Any, ...] = (
     TripCount(),
@@ -92,6 +94,8 @@ QUESTIONS: tuple[Any, ...] = (
     *(WalkSums(_LATTICE, cap, 3, 2) for cap in (4, 9)),
     Crossings(_REGIONS, 1),
     *(Sliced(each, SLICES) for each in (TripCount(), CellShares(), GroupShares(_REGIONS.labels), QueryTotals(QUERIES))),
+    *(PairCounts(*pair) for pair in ((_LATTICE, _LATTICE), (_LATTICE, _WHOLE), (_WHOLE, _LATTICE))),
+    Sliced(PairCounts(_LATTICE, _LATTICE), SLICES),
     Crossings(_REGIONS, 2, np.array([CROSSING, CROSSING // 3, 1, 0])),
     *(PersonTrips(1, (2, 3, 5, 9)), PersonTrips(3, (4,))),  # last, because they are asked only for persons
 )

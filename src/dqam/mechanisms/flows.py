@@ -59,16 +59,23 @@ class FlowMeasurement:
 
 
 def lattices(grid: Grid, side: int) -> tuple[Lattice, Lattice]:
-    """The lattice of tiles, about `side` (a power of 2) along the longer side of the grid, and the finer one of cells.
+    """The lattice of tiles, and the finer one of cells, with about `side` (a power of 2) tiles along the longer side of
+    the grid: no more, and more than half as many if there are as many columns or rows.
 
     Lines of a lattice are also lines of all finer ones, so that counts for the finest include those for all others.
+
+    >>> [max(lattices(Grid((0, 0, 1, 1), 48, 20), side)[0].shape) for side in (2, 8, 32)]
+    [2, 6, 24]
     """
-    return _every(MOST_SIDE * FINER // side, grid), _every(MOST_SIDE // side, grid)
+    return _some_lines(grid, side), _some_lines(grid, FINER * side)
 
 
-def _every(step: int, grid: Grid) -> Lattice:
-    """Some lines of the finest lattice: the first, every one that is `step` further, and the last."""
+def _some_lines(grid: Grid, side: int) -> Lattice:
+    """Some lines of the finest lattice: the first, every one that is a power of 2 further, and the last."""
     finest = Lattice.even(grid, MOST_SIDE * FINER)
+    step = 1
+    while step * side < max(finest.shape):
+        step *= 2
     return Lattice(*(np.append(lines[:-1:step], lines[-1]) for lines in (finest.east, finest.north)))
 
 

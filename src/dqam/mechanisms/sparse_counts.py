@@ -22,13 +22,14 @@ from numba import njit
 from scipy.ndimage import gaussian_filter
 
 from dqam.geometry.arrays import Floats
-from dqam.runtime.threads import cores, each_span
+from dqam.runtime.threads import each_span
 
 SHAPES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1_000.0)  # small: counts differ much from the expected values
 TRUSTS = (0.1, 0.3, 1.0, 3.0)  # how far ratios are drawn to 1, in standard deviations of the noise
 TRIED = 20_000  # counts on which a shape is chosen
 LEAST = 1e-9  # expected value of any count
 REACH = 12.0, 6.0  # how far a count may be from what was measured, in scales of Laplace and of Gaussian noise
+AT_ONCE = 8_192  # counts that one core goes through
 HUGE = 1e200
 NEGLIGIBLE = 1e-12  # weight, relative to all others, below which larger counts are not considered
 
@@ -136,9 +137,8 @@ def _flat(values: Floats) -> Floats:
 
 
 def _parts(size: int) -> list[tuple[int, int]]:
-    """Spans of counts for all cores."""
-    cuts = np.linspace(0, size, (4 * cores() if size > 10_000 else 1) + 1).astype(int)
-    return [(int(a), int(b)) for a, b in pairwise(cuts) if a < b]
+    """Spans of counts for all cores: the same on every machine, and so are sums over spans, to the last bit."""
+    return list(pairwise((*range(0, size, AT_ONCE), size)))
 
 
 def _summed(counts: Counts, expected: Floats, shape: float) -> tuple[Floats, Floats, float]:
