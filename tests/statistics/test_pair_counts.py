@@ -47,7 +47,9 @@ EVERY = pytest.mark.parametrize(
 
 def cell_of(lattice: Lattice, row: int, column: int) -> int:
     """The cell of a lattice, found by comparison with its lines."""
-    north, east = (sum(line <= at for line in lines[1:]) for lines, at in ((lattice.north, row), (lattice.east, column)))
+    north, east = (
+        sum(line <= at for line in lines[1:]) for lines, at in ((lattice.north, row), (lattice.east, column))
+    )
     return int(north * (len(lattice.east) - 1) + east)
 
 
@@ -118,7 +120,10 @@ ODD = {  # points, and the cells of the first and of the last visit; None if the
     "leaves and returns": ([(0.5, 0.5), (-2.0, 0.5), (-2.0, 2.5), (1.5, 2.5), (2.5, 2.5)], (0, 8)),
     "returns to a shorter piece": ([(0.5, 0.5), (2.5, 0.5), (2.5, -1.0), (0.5, -1.0), (0.5, 0.2)], (0, 0)),
     "begins with a shorter piece": ([(0.5, 0.5), (-1.0, 0.5), (-1.0, 2.5), (2.5, 2.5), (2.5, 0.5)], (0, 2)),
-    "begins and ends off the grid": ([(-1.0, 0.5), (2.5, 0.5), (2.5, 9.0), (0.5, 9.0), (0.5, 1.5), (-3.0, 1.5)], (0, 3)),
+    "begins and ends off the grid": (
+        [(-1.0, 0.5), (2.5, 0.5), (2.5, 9.0), (0.5, 9.0), (0.5, 1.5), (-3.0, 1.5)],
+        (0, 3),
+    ),
     "there and back": ([(0.5, 0.5), (2.5, 2.5), (0.5, 0.5)], (0, 0)),
 }
 
@@ -247,9 +252,7 @@ def test_counts_are_read_only_from_lattices_with_all_lines() -> None:
 def test_origins_are_not_taken_for_destinations() -> None:
     aggregates = aggregates_of([[((0, 0), (0, 1), (0, 2), (1, 2))]] * 3)
     for _ in range(2):  # counted, and then read from what was counted
-        origins, destinations = (
-            aggregates.value(PairCounts(one, other)) for one, other in ((EACH, ONE), (ONE, EACH))
-        )
+        origins, destinations = (aggregates.value(PairCounts(one, other)) for one, other in ((EACH, ONE), (ONE, EACH)))
         assert origins.tolist() == [3, 0, 0, 0, 0, 0, 0, 0, 0]
         assert destinations.tolist() == [0, 0, 0, 0, 0, 3, 0, 0, 0]
         assert aggregates.value(PairCounts(EACH, EACH)).reshape(9, 9)[0, 5] == 3
