@@ -24,7 +24,7 @@ from dqam.geometry.lattice import Lattice
 from dqam.mechanisms.sparse_counts import LEAST, Counts, Posterior, sharpened
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics import PairCounts, Question, Sliced
+from dqam.statistics import MOST_TRIPS, PairCounts, Question, Sliced
 
 OF_ENDS = Fraction(1, 10)  # of the budget for flows, for origins and destinations within tiles
 OF_SLICES = Fraction(1, 4)  # of the budget for flows, if there are slices
@@ -144,6 +144,7 @@ def estimate_flows(
     if measured.by_slice is not None and sizes is not None:
         by_slice = fit_slices(measured.by_slice, measured.coarse, measured.tiles, table, names, sizes)
     variance = variance + (mean - table) ** 2 + COMMON * measured.pairs.deviation**2
+    variance = np.minimum(variance, float(MOST_TRIPS) ** 2)  # there are no more trips than that
     alike = ALIKE / (1 + found.shape)
     return FlowTable(measured.tiles, measured.cells, table, rounded(variance), origins, destinations, alike, by_slice)
 
@@ -181,7 +182,8 @@ def fit_ends(counts: Counts, tiles: Lattice, cells: Lattice, sums: Floats) -> En
     mean, variance = (each.ravel() for each in found.moments())
     mean = mean + LEAST
     whole = np.bincount(labels.ravel(), mean)[labels.ravel()]
-    return Ends(mean / whole, (variance + COMMON_ENDS * counts.deviation**2) / whole**2)
+    variance = (variance + COMMON_ENDS * counts.deviation**2) / whole**2
+    return Ends(mean / whole, np.minimum(variance, 1.0))  # no share is further than 1 from another
 
 
 def fit_slices(
@@ -196,7 +198,8 @@ def fit_slices(
     mean, variance = Posterior.of(counts, np.maximum(expected, LEAST)).moments()
     mean = mean + LEAST * expected
     together = mean.sum(axis=0)
-    return FlowSlices(names, coarse, mean / together, np.sqrt(variance) / np.maximum(together, 1.0))
+    noise = np.sqrt(variance) / np.maximum(together, 1.0)
+    return FlowSlices(names, coarse, mean / together, np.minimum(noise, 1.0))
 
 
 def rounded(values: Floats) -> Floats:
