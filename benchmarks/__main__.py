@@ -18,6 +18,7 @@ NAMES = (
     "flux_accuracy",
     "area_accuracy",
     "slices",
+    "flows",
     "prior",
     "forecast_table",
     "histogram_floor",

@@ -24,7 +24,7 @@ FLOW = (
     *("errors", "runtime", "geometry", "values", "sources", "consistency", "statistics", "privacy", "engines"),
     *("mechanisms", "release", "cities", "publishing", "experiments", "audit", "explorer", "cli"),
 )
-USES = {"dqam.open": "import dqam; dqam.open", "dqam.explorer": "import dqam.explorer"}
+USES = {"dqam.open": "import dqam; dqam.open", "dqam.explorer": "from dqam.explorer import make_app"}
 AGAINST, DIRECT, IMPLIED = "#c81e1e", "#28536b", "#d3dbe0"
 EDGE = 1.7  # where lines begin and end, from the middle of a package
 

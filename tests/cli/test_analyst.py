@@ -30,10 +30,23 @@ def test_query_export_and_report(trips: Path, tmp_path: Path, ledger: Path) -> N
     again = run("export", map_, "-o", tmp_path / "cells.csv")
     assert (again.returncode, "--overwrite" in again.stderr) == (2, True)
     assert run("export", map_, "-o", tmp_path / "cells.csv", "--overwrite").returncode == 0
+    assert run("export", map_, "-o", tmp_path / "page.html").returncode == 0
+    assert "A city" in (tmp_path / "page.html").read_text()
+    for option in (("--blocks", "8"), ("--h3", "8"), ("--slices", "07")):
+        refused = run("export", map_, "-o", tmp_path / "other.html", *option)
+        assert (refused.returncode, f"leave out {option[0]}" in refused.stderr) == (2, True)
     page = run("report", map_)
     assert page.stdout.split() == [str(tmp_path / "map.html")]
     assert "A city" in (tmp_path / "map.html").read_text()
-    assert sorted(os.listdir(tmp_path)) == ["books", "cells.csv", "cells.parquet", "cells.tif", "map.html", "map.nc"]
+    assert sorted(os.listdir(tmp_path)) == [
+        "books",
+        "cells.csv",
+        "cells.parquet",
+        "cells.tif",
+        "map.html",
+        "map.nc",
+        "page.html",
+    ]
 
 
 def test_query_says_which_delta(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from dqam.geometry.grid import Grid
 from dqam.release.release import Release
 from tests.explorer.conftest import Served, numbered
 
-PACKAGES = {"dqam.errors", "dqam.geometry", "dqam.release", "dqam.explorer"}
+PACKAGES = {"dqam.errors", "dqam.runtime", "dqam.geometry", "dqam.release", "dqam.explorer"}
 FORBIDDEN = ("dqam.geometry.trips", "dqam.geometry.walks", "sqlalchemy", "importlib")
 
 

@@ -32,7 +32,7 @@ QUESTIONS = {
 ALLOWED: dict[str, set[str] | None] = {
     "dqam.errors": None,
     "dqam.geometry.arrays": None,
-    "dqam.geometry.flow_table": {"Ends", "FlowSlices", "FlowTable", "coarse_places"},
+    "dqam.geometry.flow_table": {"MOST_VARIANCE", "Ends", "FlowSlices", "FlowTable", "coarse_places"},
     "dqam.geometry.grid": {"Grid"},
     "dqam.geometry.hilbert": {"hilbert_order"},
     "dqam.geometry.histogram": {"SpatialHistogram", "TwoScaleHistogram"},

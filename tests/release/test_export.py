@@ -123,8 +123,10 @@ def test_uneven_blocks_make_no_geotiff(tmp_path: Path) -> None:
 
 
 def test_an_unknown_form_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"must end with one of \.tif, \.tiff, \.parquet, \.geojson, \.csv"):
+    with pytest.raises(InputError, match=r"must end with one of \.tif, \.tiff, \.parquet, \.geojson, \.csv, \.html"):
         export(seeded(), tmp_path / "map.xls")
+    with pytest.raises(InputError, match=r"write a page with dqam\.explorer\.write_page"):
+        export(seeded(), tmp_path / "map.html")
 
 
 def test_slices_add_up_in_every_export(tmp_path: Path) -> None:

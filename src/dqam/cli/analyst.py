@@ -249,7 +249,9 @@ def _say_rest(opened: Release, found: Answers, confidence: float, output: Path |
 
 @click.command()
 @RELEASE
-@click.option("--output", "-o", type=PATH, required=True, help="File to write: .tif, .parquet, .geojson or .csv.")
+@click.option(
+    "--output", "-o", type=PATH, required=True, help="File to write: .html, .tif, .parquet, .geojson or .csv."
+)
 @click.option(
     "--blocks",
     type=click.IntRange(1, 4096),
@@ -266,22 +268,36 @@ def _say_rest(opened: Release, found: Answers, confidence: float, output: Path |
 def export(
     release: Path, output: Path, blocks: int | None, h3: int | None, slices: list[str] | None, overwrite: bool
 ) -> None:
-    """Export the cells of a RELEASE, or H3 hexagons, as GeoTIFF, GeoParquet, GeoJSON or CSV, with intervals.
+    """Export a RELEASE as a web page, or its cells or H3 hexagons as GeoTIFF, GeoParquet, GeoJSON or CSV.
 
+    The page is the explorer of `dqam serve` in one file. It carries the release and answers any area by itself, without
+    a server or a network. You can put it on any web site or send it by mail.
+
+    The other files hold the answers for cells or hexagons, with intervals.
     Do not add up cells: a trip through two of them counts in both. To count the trips in an area, use `dqam query`. If
     the release has slices, each has a further column or band, and these add up to the values for all trips.
 
     \b
+      dqam export porto.nc -o porto.html              a page that anyone can open and query
       dqam export porto.nc -o porto.tif               cloud-optimised, with the bands trips, low and high
       dqam export porto.nc -o porto.parquet --blocks 32
       dqam export porto.nc --h3 9 -o hexagons.parquet
     """
     import dqam
+    from dqam.release.export import PAGES
     from dqam.release.export import export as write
     from dqam.release.hexagons import note_on_size
 
     writable(output, release)
     refuse_to_replace(output, overwrite)
+    if output.suffix.lower() in PAGES:
+        if given := [name for name, value in (("blocks", blocks), ("h3", h3), ("slices", slices)) if value is not None]:
+            raise InputError(f"A page holds the whole release, of which readers choose; leave out --{given[0]}.")
+        from dqam.explorer import write_page
+
+        write_page(dqam.open(release), output, release.stem)
+        answers.print(str(output), markup=False, soft_wrap=True)
+        return
     opened = dqam.open(release) if slices is None else dqam.open(release).select(slices)
     write(opened, output, blocks, h3)
     if h3 is not None and (note := note_on_size(opened, h3)):

@@ -1,4 +1,4 @@
-"""What the API returns about a release: its description, and its answers by their names in the API."""
+"""The answers of a release by their names in the API."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 import pyproj
 
 from dqam.errors import InputError
-from dqam.explorer.geojson import null_for_nan
+from dqam.explorer.facts import null_for_nan
 from dqam.explorer.layer import in_degrees
 from dqam.explorer.schema import CRS_PATTERN
 from dqam.geometry.grid import DEGREES, Grid, is_degrees
-from dqam.release.answers import Answer, Answers
+from dqam.release.answers import Answers
 from dqam.release.release import Release
 
 T = TypeVar("T")
@@ -57,40 +57,4 @@ def columns(release: Release, answers: Answers) -> dict[str, list[Any]]:
         "metres": [null_for_nan(row) for row in (sides * release.grid.cell_metres).tolist()],
         "grown": answers.rectangles.grown.tolist(),
         "cut": answers.rectangles.cut.tolist(),
-    }
-
-
-def estimate(answer: Answer) -> dict[str, float | None]:
-    """An answer by the names in the API."""
-    return dict(zip(("value", "low", "high"), null_for_nan(list(answer)), strict=True))
-
-
-def release_info(n: int, name: str, release: Release) -> dict[str, Any]:
-    """What the list of releases says about one."""
-    provenance, grid = release.provenance, release.grid
-    west, south, east, north = degrees = in_degrees(np.array([grid.bounds]), grid)[0].tolist()
-    return {
-        "n": n,
-        "name": name,
-        **{name: getattr(provenance, name) for name in ("title", "promise", "private", "mechanism", "queries", "gap")},
-        "epsilon": float(provenance.epsilon),
-        "delta": float(provenance.delta) or None,
-        "unit": {"name": provenance.unit.name, "max_trips": provenance.unit.max_trips},
-        "counted": provenance.counted or "all trips",
-        "scaled_up": provenance.scaled_up_to > 0,
-        "created": provenance.created,
-        "id": provenance.id,
-        "grid": {
-            "bounds": list(grid.bounds),
-            "crs": grid.crs,
-            "rows": grid.rows,
-            "columns": grid.columns,
-            "degrees": degrees,
-            "cell_degrees": [(east - west) / grid.columns, (north - south) / grid.rows],
-            "cell_metres": list(grid.cell_metres),
-        },
-        "trips": estimate(release.trips),
-        "slices": list(release.slices),
-        "sliced_by": provenance.slices,
-        "timezone": provenance.timezone,
     }

@@ -14,7 +14,8 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
 from dqam.errors import InputError
-from dqam.explorer.answering import ask_rectangles, ask_release, columns, release_info
+from dqam.explorer.answering import ask_rectangles, ask_release, columns
+from dqam.explorer.facts import release_info
 from dqam.explorer.geojson import (
     InvalidGeojsonError,
     Kind,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any, Literal
 
@@ -12,6 +11,7 @@ from fastapi import FastAPI
 from pydantic import TypeAdapter, ValidationError
 
 from dqam.errors import InputError
+from dqam.explorer.facts import null_for_nan
 from dqam.explorer.schema import MOST_CORNERS, AreasRequest, LinesRequest, ShapeRequest
 from dqam.geometry.areas import PlacedAreas, PlacedLines
 from dqam.geometry.grid import DEGREES
@@ -105,11 +105,6 @@ def answer_features(
         "note": NOTES[kind],
         "features": answered,
     }
-
-
-def null_for_nan(numbers: list[float]) -> list[float | None]:
-    """The numbers, with None for NaN and infinity, which JSON does not have."""
-    return [number if math.isfinite(number) else None for number in numbers]
 
 
 def request_body(kind: Kind) -> dict[str, Any]:

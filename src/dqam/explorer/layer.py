@@ -88,7 +88,7 @@ def outlines(bounds: Floats, grid: Grid) -> tuple[Floats, Floats]:
     Longitudes continue beyond the 180th meridian, so that a grid across it stays in one piece.
     """
     west, south, east, north = bounds.T[:, :, None]
-    if not _turned(grid):
+    if not is_turned(grid):
         return np.concatenate([west, east, east, west], axis=1), np.concatenate([south, south, north, north], axis=1)
     go = np.arange(ALONG) / ALONG
     stay = np.zeros(ALONG)
@@ -112,7 +112,7 @@ def check_place(grid: Grid, name: str) -> None:
 
 
 @lru_cache(maxsize=32)
-def _turned(grid: Grid) -> bool:
+def is_turned(grid: Grid) -> bool:
     """Whether the axes of the grid are not longitude and latitude."""
     x, y = np.array(grid.bounds[:2]), np.array(grid.bounds[2:])
     return transform(x, y, grid.crs, DEGREES)[0] is not x

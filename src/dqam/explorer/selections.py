@@ -11,7 +11,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from dqam.errors import InputError
-from dqam.explorer.answering import ask_release, estimate
+from dqam.explorer.answering import ask_release
+from dqam.explorer.facts import estimate
 from dqam.explorer.layer import MOST_BLOCKS, Layer
 from dqam.geometry.areas import PlacedAreas, PlacedShapes, place_areas, place_lines
 from dqam.geometry.lattice import Lattice

@@ -28,6 +28,7 @@ from dqam.geometry.lattice import Lattice
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+MOST_VARIANCE = 0.25  # of a share, which is between 0 and 1
 UNEVEN = 0.5  # how unevenly trips begin within a cell: 1 if all of them do so at one point
 AT_ONCE = 500  # areas for which covered cells are found together
 
@@ -121,38 +122,29 @@ class FlowTable:
         from scipy.sparse import csr_array  # slow to import, and only needed here
 
         tile_of = self.tiles.within(self.cells).labels.ravel()
-        parts = [self._fractions(areas[first : first + AT_ONCE]) for first in range(0, len(areas), AT_ONCE)]
+        parts = [self._fractions(areas[first : first + AT_ONCE]) for first in range(0, max(len(areas), 1), AT_ONCE)]
+        area = np.concatenate([part[0] + AT_ONCE * i for i, part in enumerate(parts)])
+        cell, fraction = (np.concatenate([part[which] for part in parts]) for which in (1, 2))
         shape = len(areas), self.tiles.cells
-        shares, variance, uneven = [], [], []
-        for first, (area, cell, fraction) in zip(range(0, len(areas), AT_ONCE), parts, strict=True):
-            rows, columns = area + first, tile_of[cell]
-            shares.append(csr_array((fraction * ends.shares[cell], (rows, columns)), shape=shape))
-            variance.append(csr_array((fraction**2 * ends.variance[cell], (rows, columns)), shape=shape))
-            cut = UNEVEN * fraction * (1 - fraction) * ends.shares[cell] ** 2
-            uneven.append(csr_array((cut, (rows, columns)), shape=shape))
-        if not parts:
-            return Covered(csr_array(shape), csr_array(shape))
-        covered, inside, along = (sum(each[1:], each[0]) for each in (shares, variance, uneven))
-        whole = np.bincount(tile_of, ends.variance, self.tiles.cells)
-        # with x inside and y outside, both uncertain, the share s = x / (x + y) has the variance
-        # (1 - s)^2 var(x) + s^2 var(y)
-        some = covered.tocoo()
-        within = np.asarray(inside[some.row, some.col]).ravel()
-        share = np.clip(some.data, 0.0, 1.0)
-        spread = (1 - share) ** 2 * within + share**2 * np.maximum(whole[some.col] - within, 0.0)
-        spread += np.asarray(along[some.row, some.col]).ravel()
-        spread[share >= 1 - 1e-9] = 0.0
-        return Covered(
-            csr_array((share, (some.row, some.col)), shape=shape),
-            csr_array((spread, (some.row, some.col)), shape=shape),
-        )
+        pairs, place = np.unique(area * shape[1] + tile_of[cell], return_inverse=True)
 
-    def _fractions(self, areas: Shapes) -> tuple[Floats, Floats, Floats]:
+        def added(values: Floats) -> Floats:
+            """The sum over the cells of each pair of an area and a tile."""
+            return np.asarray(np.bincount(place, values, len(pairs)), np.float64)
+
+        share = np.minimum(added(fraction * ends.shares[cell]), 1.0)
+        inside = added(fraction**2 * ends.variance[cell])
+        cut = added(UNEVEN * fraction * (1 - fraction) * ends.shares[cell] ** 2)
+        rows, columns = np.divmod(pairs, shape[1])
+        outside = np.bincount(tile_of, ends.variance, shape[1])[columns] - inside
+        # if x and y are uncertain, the share s = x / (x + y) has the variance (1 - s)^2 var(x) + s^2 var(y)
+        variance = (1 - share) ** 2 * inside + share**2 * np.maximum(outside, 0.0) + cut
+        variance[share >= 1 - 1e-9] = 0.0
+        return Covered(*(csr_array((each, (rows, columns)), shape=shape) for each in (share, variance)))
+
+    def _fractions(self, areas: Shapes) -> tuple[Integers, Integers, Floats]:
         """Which areas meet which cells, and the fractions of the cells that they cover."""
-        east, north = self.cells.east, self.cells.north
-        west, south = (each.ravel() for each in np.meshgrid(east[:-1], north[:-1]))
-        right, top = (each.ravel() for each in np.meshgrid(east[1:], north[1:]))
-        boxes = shapely.box(west, south, right, top)
+        boxes = shapely.box(*self.cells.rectangles.T.astype(np.float64))
         tree = shapely.STRtree(boxes)
         area, cell = tree.query(areas, predicate="intersects")
         inner = np.stack(tree.query(areas, predicate="contains"))

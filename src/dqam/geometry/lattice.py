@@ -108,6 +108,18 @@ class Lattice:
         return areas
 
     @property
+    def rectangles(self) -> Integers:
+        """int64[cells, 4]: the coarse cells as grid lines (west, south, east, north), row by row from the south.
+
+        >>> Lattice(np.array([0, 3, 5]), np.array([0, 4])).rectangles.tolist()
+        [[0, 0, 3, 4], [3, 0, 5, 4]]
+        """
+        west, south = np.meshgrid(self.east[:-1], self.north[:-1])
+        east, north = np.meshgrid(self.east[1:], self.north[1:])
+        rectangles: Integers = np.stack([west, south, east, north], axis=-1).reshape(-1, 4)
+        return rectangles
+
+    @property
     def labels(self) -> Integers:
         """The number of the coarse cell of each grid cell, row by row from 0."""
         rows, columns = (np.repeat(np.arange(len(lines) - 1), np.diff(lines)) for lines in (self.north, self.east))

@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 
 from dqam.geometry.arrays import Floats
-from dqam.geometry.flow_table import Ends, FlowSlices, FlowTable, coarse_places
+from dqam.geometry.flow_table import MOST_VARIANCE, Ends, FlowSlices, FlowTable, coarse_places
 from dqam.geometry.grid import Grid
 from dqam.geometry.lattice import Lattice
 from dqam.mechanisms.sparse_counts import LEAST, Counts, Posterior, sharpened
@@ -182,8 +182,8 @@ def fit_ends(counts: Counts, tiles: Lattice, cells: Lattice, sums: Floats) -> En
     mean, variance = (each.ravel() for each in found.moments())
     mean = mean + LEAST
     whole = np.bincount(labels.ravel(), mean)[labels.ravel()]
-    variance = (variance + COMMON_ENDS * counts.deviation**2) / whole**2
-    return Ends(mean / whole, np.minimum(variance, 1.0))  # no share is further than 1 from another
+    relative = (variance + COMMON_ENDS * counts.deviation**2) / whole**2
+    return Ends(mean / whole, np.minimum(relative, MOST_VARIANCE))  # the rest is unknown anyway
 
 
 def fit_slices(
@@ -199,7 +199,7 @@ def fit_slices(
     mean = mean + LEAST * expected
     together = mean.sum(axis=0)
     noise = np.sqrt(variance) / np.maximum(together, 1.0)
-    return FlowSlices(names, coarse, mean / together, np.minimum(noise, 1.0))
+    return FlowSlices(names, coarse, mean / together, np.minimum(noise, MOST_VARIANCE**0.5))
 
 
 def rounded(values: Floats) -> Floats:

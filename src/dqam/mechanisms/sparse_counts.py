@@ -30,8 +30,9 @@ TRIED = 20_000  # counts on which a shape is chosen
 LEAST = 1e-9  # expected value of any count
 REACH = 12.0, 6.0  # how far a count may be from what was measured, in scales of Laplace and of Gaussian noise
 FINEST = 512.0  # noise of a larger scale is divided into so many units, in which counts are then considered
-AT_ONCE = 8_192  # counts that one core goes through
 HUGE = 1e200
+SEARCH = 16  # steps in which a level is found
+SPANS = 8  # in which many counts are divided; the same on all machines, because sums depend on the order
 NEGLIGIBLE = 1e-12  # weight, relative to all others, below which larger counts are not considered
 
 
@@ -77,7 +78,7 @@ class Posterior:
     @classmethod
     def of(cls, counts: Counts, expected: Floats) -> Posterior:
         """With the shape that fits best."""
-        step = max(1, counts.values.size // TRIED)
+        step = counts.values.size // TRIED | 1  # odd, so that not only some columns of a table are tried
         tried = Counts(counts.values.ravel()[::step], counts.scale, counts.gaussian)
         fits = {shape: _summed(tried, expected.ravel()[::step], shape)[2] for shape in SHAPES}
         shape = max(fits, key=fits.__getitem__)
@@ -89,7 +90,7 @@ class Posterior:
         return mean.reshape(self.expected.shape), variance.reshape(self.expected.shape)
 
     def quantiles(self, level: float) -> Floats:
-        """The quantiles of the true counts, with the weight of a count spread evenly over the 1 below it."""
+        """The quantiles of the true counts, which are whole numbers, or multiples of `Counts.unit`."""
         found, unit = np.empty(self.expected.size), self.counts.unit
         values, expected = _flat(self.counts.values) / unit, _flat(self.expected) / unit
         scale, gaussian = self.counts.scale / unit, self.counts.gaussian
@@ -102,16 +103,22 @@ class Posterior:
         return unit * found.reshape(self.expected.shape)
 
     def adding_up_to(self, total: float) -> Floats:
-        """Estimates of the true counts that add up to `total`: quantiles, all of the same level.
+        """Estimates of the true counts that add up to `total`, which is positive: quantiles, all of the same level.
 
-        Of all numbers with this sum, these have the smallest expected sum of absolute errors.
+        Of all numbers with this sum, these have the smallest expected sum of absolute errors. Quantiles are whole
+        numbers, so the result lies between those of two levels that are very close.
         """
-        low, high = 0.0, 1.0
-        for _ in range(14):
-            level = (low + high) / 2
-            found = self.quantiles(level)
-            low, high = (level, high) if found.sum() < total else (low, level)
-        return np.asarray(found * (total / max(found.sum(), LEAST)))
+        levels = [0.0, 1.0]
+        found = [np.zeros(self.expected.shape), self.quantiles(1.0)]
+        for _ in range(SEARCH):
+            level = sum(levels) / 2
+            tried = self.quantiles(level)
+            side = int(tried.sum() >= total)
+            levels[side], found[side] = level, tried
+        below, above = (float(each.sum()) for each in found)
+        if not below < total <= above:  # the counts that are considered are all too large or too small
+            return np.asarray(self.expected * (total / self.expected.sum()))
+        return np.asarray(found[0] + (found[1] - found[0]) * ((total - below) / (above - below)))
 
 
 def sharpened(posterior: Posterior, width: float) -> Posterior:
@@ -144,8 +151,9 @@ def _flat(values: Floats) -> Floats:
 
 
 def _parts(size: int) -> list[tuple[int, int]]:
-    """Spans of counts for all cores: the same on every machine, and so are sums over spans, to the last bit."""
-    return list(pairwise((*range(0, size, AT_ONCE), size)))
+    """Spans of counts, for all cores."""
+    cuts = np.linspace(0, size, (SPANS if size > 10_000 else 1) + 1).astype(int)
+    return [(int(a), int(b)) for a, b in pairwise(cuts) if a < b]
 
 
 def _summed(counts: Counts, expected: Floats, shape: float) -> tuple[Floats, Floats, float]:

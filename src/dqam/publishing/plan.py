@@ -46,8 +46,7 @@ MAX_TRIPS = 10  # of a person, by default
 AUTO = "auto"  # instead of a number: chosen from a private measurement
 LONGEST = 200  # characters of a title
 TITLE = "Distinct trips on a map"
-FLOWS_SHARE = Fraction(1, 5)  # of the budget, by default
-LEAST_FLOWS, MOST_FLOWS = Fraction(1, 100), Fraction(7, 10)  # of the budget
+FLOWS_SHARE, MOST_FLOWS = Fraction(1, 5), Fraction(7, 10)  # of the budget, by default and at most
 LARGE, HUGE = 4, 10  # epsilons above these get a remark, and need `sure`
 LARGE_DELTA = Fraction(1, 10**6)  # deltas above this need `sure`
 LIBRARIES = ("dqam", "numpy", "numba", "opendp", "pyproj")
@@ -311,10 +310,10 @@ def share_of_flows(flows: bool | Number) -> Fraction:
         share = parse_epsilon(flows)
     except InputError:
         share = Fraction(0)
-    if not LEAST_FLOWS <= share <= MOST_FLOWS:
+    if not 0 < share <= MOST_FLOWS:
         raise InputError(
-            f"flows must be True, False or a share of the budget from {spell(LEAST_FLOWS)} to {spell(MOST_FLOWS)}, such "
-            f"as 0.2; got {flows!r:.60}."
+            f"flows must be True or a share of the budget, above 0 and at most {spell(MOST_FLOWS)}, such as 0.2; got "
+            f"{flows!r:.60}."
         )
     return share
 

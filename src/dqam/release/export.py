@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 RASTERS = (".tif", ".tiff")
 TABLES = (".parquet", ".geojson", ".csv")
+PAGES = (".html",)
 
 
 def export(
@@ -37,8 +38,11 @@ def export(
     """Write the cells of a release, or about `blocks` blocks of cells along the longer side, or the hexagons of the
     resolution `h3`, in the format that the name ends with. The trips of each slice follow the answers for all."""
     suffix = Path(path).suffix.lower()
+    if suffix in PAGES:
+        raise InputError(f"{Path(path).name}: write a page with dqam.explorer.write_page(release, path).")
     if suffix not in (*RASTERS, *TABLES):
-        raise InputError(f"{Path(path).name}: an export must end with one of {', '.join((*RASTERS, *TABLES))}.")
+        known = ", ".join((*RASTERS, *TABLES, *PAGES))
+        raise InputError(f"{Path(path).name}: an export must end with one of {known}.")
     if h3 is not None and blocks is not None:
         raise InputError(f"Give blocks={blocks} or h3={h3}, not both: an export has either blocks or hexagons.")
     if h3 is not None and suffix in RASTERS:

@@ -199,9 +199,7 @@ def _zones(zones: Any, names: Any, release: PublishedMap, crs: str | None) -> tu
 
 def _cells(lattice: Lattice) -> Shapes:
     """The cells of a lattice as rectangles in cells of the grid."""
-    west, south = (each.ravel() for each in np.meshgrid(lattice.east[:-1], lattice.north[:-1]))
-    east, north = (each.ravel() for each in np.meshgrid(lattice.east[1:], lattice.north[1:]))
-    return np.asarray(shapely.box(west, south, east, north))
+    return np.asarray(shapely.box(*lattice.rectangles.T.astype(np.float64)))
 
 
 def _on_map(shapes: Shapes, release: PublishedMap) -> Shapes:

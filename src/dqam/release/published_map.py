@@ -243,10 +243,7 @@ class PublishedMap:
                 f"A table of {lattice.cells:,} cells is too long (at most {MOST_BLOCKS:,}); ask for blocks of cells, "
                 "such as blocks=256."
             )
-        south, west = (axis.ravel() for axis in np.meshgrid(lattice.north[:-1], lattice.east[:-1], indexing="ij"))
-        north, east = (axis.ravel() for axis in np.meshgrid(lattice.north[1:], lattice.east[1:], indexing="ij"))
-        rectangles = np.stack([west, south, east, north], axis=1)
-        return self.counts(Snapped.of(rectangles, self.grid), confidence=confidence)
+        return self.counts(Snapped.of(lattice.rectangles, self.grid), confidence=confidence)
 
     @property
     def note(self) -> str:

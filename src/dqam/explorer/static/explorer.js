@@ -1,11 +1,13 @@
 // The page: a map of releases, rectangles, polygons and lines on it, and the answers of the releases to them.
 
 import { RECTANGLES, differenceScale, tripsScale } from "./colours.js";
+import { decimals, height as heightOf, planeOptions, unitWords } from "./coordinates.js";
 import { answerTo } from "./geojson.js";
 import { graticule } from "./graticule.js";
 import { makeProfiles } from "./profile.js";
 import { makeSketch, outlineOf } from "./sketch.js";
 import { makeSlices, ruleWords } from "./slices.js";
+import { openSource } from "./source.js";
 import { makeZones } from "./zones.js";
 
 const $ = (id) => document.getElementById(id);
@@ -31,7 +33,7 @@ const state = {
 };
 const layers = new Map(); // of slices of releases: promises of { facts, values }
 const sliceTrips = new Map(); // all trips in slices of releases
-let map, picture, painted, handles, zones, sketch, slices, profiles;
+let source, map, picture, painted, handles, zones, sketch, slices, profiles;
 
 /* Words and elements */
 
@@ -102,31 +104,13 @@ function say(sentence) {
   saying = setTimeout(() => ($("said").textContent = sentence), 300);
 }
 
-/* The API */
-
-async function get(address, options) {
-  let answer;
-  try {
-    answer = await fetch(address, options);
-  } catch {
-    throw new Error("The server does not respond. Is it still running?");
-  }
-  if (answer.ok) return answer;
-  const told = await answer.json().catch(() => ({}));
-  throw new Error(told.error ?? `The server responded with status ${answer.status}.`);
-}
-
-async function count(n, sides, slice = state.slice) {
-  const asked = new URLSearchParams(SIDES.map((name, i) => [name, String(sides[i])]));
-  if (slice !== null) asked.set("slices", slice);
-  return (await get(`api/releases/${n}/count?${asked}`)).json();
-}
+/* Questions and answers */
 
 /** The answer of a release for a rectangle, polygon or line. */
 async function question(n, { kind, sides, corners }, slice) {
-  if (!kind) return count(n, sides, slice);
+  if (!kind) return source.count(n, sides, slice);
   const path = kind === "polygon" ? "areas" : "lines";
-  const told = await answerTo(get, n, { path, body: JSON.stringify(geometryOf(kind, corners)), slice }, `This ${kind}`);
+  const told = await answerTo(source, n, { path, body: JSON.stringify(geometryOf(kind, corners)), slice }, `This ${kind}`);
   const found = told.features[0].properties;
   return { ...found, value: found.trips ?? found.crossings, confidence: told.confidence };
 }
@@ -137,10 +121,10 @@ function geometryOf(kind, corners) {
 
 /** The answers of a release in every slice for a rectangle, polygon or line. */
 async function profileOf(n, { kind, corners, answers }) {
-  if (kind) return answerTo(get, n, { path: "profile", body: JSON.stringify(geometryOf(kind, corners)) }, `This ${kind}`);
+  if (kind) return answerTo(source, n, { path: "profile", body: JSON.stringify(geometryOf(kind, corners)) }, `This ${kind}`);
   const [west, south, east, north] = answers.get(n).grid_bounds;
   const ring = [[west, south], [east, south], [east, north], [west, north]];
-  return answerTo(get, n, { path: "profile", crs: "grid", body: JSON.stringify(geometryOf("polygon", ring)) }, "This rectangle");
+  return answerTo(source, n, { path: "profile", crs: "grid", body: JSON.stringify(geometryOf("polygon", ring)) }, "This rectangle");
 }
 
 /** The releases whose answers are shown, the one on the map first. */
@@ -430,13 +414,10 @@ const Picture = L.ImageOverlay.extend({
 });
 
 function fetchLayer(n, slice) {
-  const [key, query] = [JSON.stringify([n, slice]), slice === null ? "" : `?slices=${encodeURIComponent(slice)}`];
-  const both = layers.get(key) ?? Promise.all([
-    get(`api/releases/${n}/layer/facts${query}`).then((answer) => answer.json()),
-    get(`api/releases/${n}/layer${query}`).then((answer) => answer.arrayBuffer()),
-  ]).then(([facts, bytes]) => {
-    sliceTrips.set(key, facts.trips);
-    return { facts, values: new Float32Array(bytes) };
+  const key = JSON.stringify([n, slice]);
+  const both = layers.get(key) ?? source.layer(n, slice).then((layer) => {
+    sliceTrips.set(key, layer.facts.trips);
+    return layer;
   });
   both.catch(() => layers.delete(key));
   layers.delete(key);
@@ -553,7 +534,7 @@ function spaceTicks() {
 function valueAt({ lat, lng }) {
   if (!painted) return NaN;
   const { facts: { width, height, bounds: [west, south, east, north] }, values } = painted;
-  const mercator = (latitude) => Math.asinh(Math.tan((latitude * Math.PI) / 180));
+  const mercator = (latitude) => heightOf(latitude, source.planar);
   const column = Math.floor(((lng - west) / (east - west)) * width);
   const row = Math.floor(((mercator(north) - mercator(lat)) / (mercator(north) - mercator(south))) * height);
   return column < 0 || column >= width || row < 0 || row >= height ? NaN : values[row * width + column];
@@ -626,7 +607,7 @@ function showHandles() {
 
 /** The rectangle between two corners, with as many decimals as can be told apart at this zoom. */
 function between(a, b) {
-  const digits = Math.min(9, Math.max(2, Math.ceil(map.getZoom() * Math.log10(2)) + 1));
+  const digits = decimals(map.getZoom(), source.planar);
   const round = (value) => Number(value.toFixed(digits));
   return [Math.min(a.lng, b.lng), Math.min(a.lat, b.lat), Math.max(a.lng, b.lng), Math.max(a.lat, b.lat)].map(round);
 }
@@ -859,7 +840,7 @@ function typed() {
 
 function allNumbers(sides) {
   const fine = sides.every((side) => side && Number.isFinite(Number(side)));
-  if (!fine) complain("Enter a number of degrees for each side: west, south, east and north.");
+  if (!fine) complain(`Enter a number ${source.planar ? "in" : "of"} ${unitWords(source.planar)} for each side: west, south, east and north.`);
   return fine;
 }
 
@@ -869,7 +850,7 @@ async function addTyped(event) {
   const sides = typed();
   if (!allNumbers(sides)) return;
   try {
-    await count(state.show, sides);
+    await source.count(state.show, sides, state.slice);
   } catch (error) {
     return complain(error.message);
   }
@@ -888,7 +869,7 @@ async function changeTyped() {
   const sides = typed();
   if (!allNumbers(sides)) return;
   try {
-    await count(state.show, sides);
+    await source.count(state.show, sides, state.slice);
   } catch (error) {
     return complain(error.message);
   }
@@ -959,7 +940,7 @@ function showRelease() {
     ...(none ? [make("option", { value: "" }, "nothing")] : []),
     ...state.releases.filter(({ n }) => !none || n !== state.show).map((one) => make("option", { value: String(one.n) }, one.name)),
   ];
-  SIDES.forEach((name, i) => ($(name).placeholder = release.grid.degrees[i].toFixed(4)));
+  SIDES.forEach((name, i) => ($(name).placeholder = release.grid.degrees[i].toFixed(source.planar?.geographic === false ? 0 : 4)));
   $("show").replaceChildren(...options(false));
   $("show").value = String(state.show);
   $("against").replaceChildren(...options(true));
@@ -1035,6 +1016,7 @@ function explain(release) {
   const kept = unit.name === "trip" ? "" : ` Numbers are ${release.counted}.`;
   const facts = [
     ["Guarantee", release.promise],
+    ...(source.planar ? [["Coordinates", `This page does not convert coordinates. All of them are ${unitWords(source.planar)}.`]] : []),
     ["File", release.name],
     ["Published", release.created.replace("T", " ").replace("+00:00", " UTC")],
     ["Mechanism", `${release.mechanism}, tuned for ${release.queries}`],
@@ -1126,7 +1108,7 @@ function readAddress() {
     }
   }
   const view = numbers(told.get("view"), 3);
-  if (view && Math.abs(view[0]) <= 90) map.setView([view[0], view[1]], view[2], { animate: false });
+  if (view && (source.planar || Math.abs(view[0]) <= 90)) map.setView([view[0], view[1]], view[2], { animate: false });
   else fit();
   $("opacity").value = String(state.opacity);
   showTheme();
@@ -1207,8 +1189,8 @@ function press(event) {
 /* Start */
 
 function makeMap(background) {
-  map = L.map("map", { keyboard: false, boxZoom: false, zoomSnap: 0.25, zoomDelta: 0.75, minZoom: 2, maxZoom: 20, attributionControl: false });
-  L.control.scale({ imperial: false, maxWidth: 140 }).addTo(map);
+  map = L.map("map", { keyboard: false, boxZoom: false, zoomSnap: 0.25, zoomDelta: 0.75, minZoom: 2, maxZoom: 20, attributionControl: false, ...(source.planar ? planeOptions(source.planar) : {}) });
+  if (!source.planar || source.planar.unit === "metre") L.control.scale({ imperial: false, maxWidth: 140 }).addTo(map);
   const attribution = L.control.attribution({ prefix: '<a href="https://leafletjs.com" rel="noopener">Leaflet</a>', position: "bottomleft" }).addTo(map);
   const Tools = L.Control.extend({
     options: { position: "topleft" },
@@ -1234,7 +1216,7 @@ function makeMap(background) {
     attribution.addAttribution(credit.innerHTML);
   } else {
     map.setView([0, 0], 2);
-    graticule(map);
+    if (!source.planar) graticule(map);
   }
   map.on("moveend", keepAddress);
   map.on("resize", spaceTicks);
@@ -1290,19 +1272,25 @@ function listen() {
 }
 
 async function start() {
-  const [releases, background] = await Promise.all(
-    ["api/releases", "api/background"].map((address) => get(address).then((answer) => answer.json())));
+  source = await openSource();
+  const [releases, background] = await Promise.all([source.releases(), source.background()]);
   state.releases = releases;
   makeMap(background);
-  sketch = makeSketch({ map, complain, say, cell: () => state.releases[state.show].grid.cell_degrees, done: finishShape, changed: showSketching });
+  sketch = makeSketch({ map, complain, say, digits: () => decimals(map.getZoom(), source.planar), cell: () => state.releases[state.show].grid.cell_degrees, done: finishShape, changed: showSketching });
   zones = makeZones({
-    map, get, make, whole, interval, complain, say, theme, counted, paint, drawScale, fitTo,
+    map, source, make, whole, interval, complain, say, theme, counted, paint, drawScale, fitTo,
     opacity: () => state.opacity / 100, shown: () => state.releases[state.show], slice: () => state.slice,
     whose: () => (state.against === null ? "" : `: ${state.releases[state.show].name}`) + inSlice(),
     peak: () => fetchLayer(state.show, null).then(({ facts }) => facts.largest_of_slices / facts.largest),
   });
   slices = makeSlices({ map, make, changed: chooseSlice, soon: (name) => compared().forEach((n) => fetchLayer(n, name)) });
   profiles = makeProfiles({ place: $("profiles"), make, whole, interval, say, choose: (name) => slices.choose(name) });
+  if (!source.served) document.querySelector('nav a[href="api"]').remove();
+  if (source.planar) {
+    $("sides-in").textContent = `Sides in ${unitWords(source.planar)}`;
+    $("sides-in").classList.remove("unseen");
+  }
+  globalThis.dqam = source; // for questions in the console of the browser
   listen();
   readAddress();
 }

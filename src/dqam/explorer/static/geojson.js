@@ -7,8 +7,9 @@ const MOST_FEATURES = 10_000;
 const OPEN = "Open a GeoJSON file of only polygons or only lines.";
 const SAVE = "Save the file in longitude and latitude (EPSG:4326).";
 
-/** A file as { told, features, path, crs, body }; throws an error with sentences for the page if it is not one of zones or lines. */
-export async function readFile(chosen) {
+/** A file as { told, features, path, crs, body }; throws an error with sentences for the page if it is not one of zones or
+ *  lines. `crs` is null if coordinates are those of the page. */
+export async function readFile(chosen, { served, planar }) {
   const told = parse(await chosen.text());
   const features = told.type === "FeatureCollection" ? told.features : [told];
   if (!Array.isArray(features) || features.length === 0) throw new Error(`This file has no features. ${OPEN}`);
@@ -22,8 +23,13 @@ export async function readFile(chosen) {
       ? `Feature ${missing[0]} has no geometry. Remove it from the file.`
       : `${missing.length.toLocaleString("en")} features have no geometry, the first of them feature ${missing[0]}. Remove them from the file.`);
   }
-  const crs = declaredCrs(told);
-  geometries.forEach((geometry, i) => check(geometry, `Feature ${i + 1}`, crs));
+  const declared = declaredCrs(told);
+  if (planar && declared !== planar.crs) {
+    throw new Error(`This page does not convert coordinates, and those of the file are ${declared ? `in ${declared}` : "longitudes and latitudes"}. Save the file in the coordinate system of the map, ${planar.crs.slice(0, 40)}.`);
+  }
+  if (declared && !served && !planar) throw new Error(`This page does not convert coordinates, and those of the file are in ${declared}. ${SAVE}`);
+  const crs = planar ? null : declared;
+  geometries.forEach((geometry, i) => check(geometry, `Feature ${i + 1}`, declared));
   const paths = new Set(geometries.map(({ type }) => KINDS[type]));
   if (paths.size > 1) throw new Error("This file mixes polygons and lines. Open the polygons and the lines as two files.");
   const body = JSON.stringify({ ...told, crs: undefined });
@@ -35,11 +41,9 @@ export async function readFile(chosen) {
 }
 
 /** The answer of a release to GeoJSON; `called` is how the page names what was drawn, or null for a file. */
-export async function answerTo(get, n, { path, body, crs = null, slice = null }, called = null) {
-  const request = { method: "POST", headers: { "Content-Type": "application/geo+json" }, body };
-  const query = [crs && `crs=${crs}`, slice !== null && `slices=${encodeURIComponent(slice)}`].filter(Boolean).join("&");
+export async function answerTo(source, n, { path, body, crs = null, slice = null }, called = null) {
   try {
-    return await (await get(`api/releases/${n}/${path}${query && `?${query}`}`, request)).json();
+    return await source.ask(n, path, body, { crs, slice });
   } catch (error) {
     throw new Error(inPageWords(error.message, { path, crs, called }));
   }

@@ -23,7 +23,7 @@ export function outlineOf({ kind, name, colour, corners }, onclick) {
 }
 
 /** A tool to draw with; `done(kind, corners)` gets longitudes and latitudes, and `cell()` is the size of a cell in degrees. */
-export function makeSketch({ map, complain, say, cell, done, changed }) {
+export function makeSketch({ map, complain, say, digits, cell, done, changed }) {
   let kind = null; // polygon or line, while one is being drawn
   let [corners, drawn, pointer, cursor, pressed, ended] = [[], null, null, null, null, 0];
 
@@ -53,8 +53,7 @@ export function makeSketch({ map, complain, say, cell, done, changed }) {
 
   function addCorner({ lat, lng }) {
     if (corners.length >= MOST_CORNERS) return complain(`You can draw a ${kind} of at most ${MOST_CORNERS} corners. Finish it, or open a file instead.`);
-    const digits = Math.min(9, Math.max(2, Math.ceil(map.getZoom() * Math.log10(2)) + 1)); // enough to tell pixels apart
-    corners.push([lng, lat].map((value) => Number(value.toFixed(digits))));
+    corners.push([lng, lat].map((value) => Number(value.toFixed(digits()))));
     show();
     say(`Corner ${corners.length}.`);
   }

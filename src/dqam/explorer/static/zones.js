@@ -19,7 +19,7 @@ function nameOf({ id, properties }, i) {
   return String(properties?.name || words || (id ?? i + 1));
 }
 
-export function makeZones({ map, get, make, whole, interval, complain, say, theme, opacity, counted, paint, drawScale, fitTo, shown, whose, slice, peak }) {
+export function makeZones({ map, source, make, whole, interval, complain, say, theme, opacity, counted, paint, drawScale, fitTo, shown, whose, slice, peak }) {
   let [file, answer, rows, drawn, under, column, down, asked] = [null, null, [], null, null, "number", true, 0];
   let totals = null; // the largest answer for all slices, and of which file and release
   let most = null; // the end of the scale, if it is not the largest answer
@@ -29,7 +29,7 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
     const mine = ++asked;
     complain(null);
     try {
-      const read = await readFile(chosen);
+      const read = await readFile(chosen, source);
       if (mine !== asked || !(await ask(read))) return;
       showAll();
       $("zones").scrollIntoView({ block: "nearest" });
@@ -42,7 +42,7 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
   async function ask(about, quiet = false) {
     const mine = ++asked;
     const [n, chosen] = [shown().n, slice()];
-    const both = await Promise.all([answerTo(get, n, { ...about, slice: chosen }), scaleOf(n, about, chosen)]).catch((error) => {
+    const both = await Promise.all([answerTo(source, n, { ...about, slice: chosen }), scaleOf(n, about, chosen)]).catch((error) => {
       if (mine === asked) throw error;
     });
     if (mine !== asked) return false;
@@ -68,7 +68,7 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
   /** The end of a scale for every slice of a release, so that their colours can be compared; null for that of the answers. */
   async function scaleOf(n, about, chosen) {
     if (chosen === null) return null;
-    if (totals?.about !== about || totals.n !== n) totals = { about, n, largest: largest(about.path, await answerTo(get, n, about)) };
+    if (totals?.about !== about || totals.n !== n) totals = { about, n, largest: largest(about.path, await answerTo(source, n, about)) };
     return Math.min(totals.largest, 2 * totals.largest * (await peak())); // zones may be busier in a slice than cells are
   }
 
@@ -199,7 +199,7 @@ export function makeZones({ map, get, make, whole, interval, complain, say, them
     $("zones-file").value = "";
   });
   $("zones-csv").addEventListener("click", () => save("csv", "text/csv", csv()));
-  $("zones-geojson").addEventListener("click", () => save("geojson", "application/geo+json", JSON.stringify(file.crs ? { ...answer, crs: file.told.crs } : answer)));
+  $("zones-geojson").addEventListener("click", () => save("geojson", "application/geo+json", JSON.stringify(file.told.crs ? { ...answer, crs: file.told.crs } : answer)));
   $("zones-close").addEventListener("click", close);
   $("map").addEventListener("dragover", (event) => event.preventDefault());
   $("map").addEventListener("drop", (event) => {
