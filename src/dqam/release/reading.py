@@ -119,9 +119,7 @@ def _facts(file: h5py.File) -> dict[str, Any]:
     return dict(facts)
 
 
-def _numbers(
-    file: h5py.File, name: str, shape: tuple[int, ...], kind: str = "f8", most: float = LARGEST
-) -> Numbers:
+def _numbers(file: h5py.File, name: str, shape: tuple[int, ...], kind: str = "f8", most: float = LARGEST) -> Numbers:
     """The array of this name, if it is stored in this file and has this shape."""
     if not isinstance(file.get(name, getlink=True), h5py.HardLink) or not isinstance(file[name], h5py.Dataset):
         raise InputError(f"it has no variable {name!r}.")
