@@ -18,6 +18,7 @@ CAUGHT = {  # the pair, the runs and a bound that is well above the claim
     "dqam-printed": ("no trips + longest walk", 300, 2),
     "fault-visits": ("few trips + zig-zag", 1_000, 2),
     "fault-two-slices": ("no trips + one cell", 4_000, 1.3),
+    "fault-two-origins": ("no trips + one cell", 4_000, 1.3),
     "fault-exact-max-trips": ("a person with three trips", 10_000, 1.3),
     "fault-no-person-cap": ("a person with three trips", 4_000, 1.2),
     "fault-singletons": ("a crowd in one cell + on corners", 2_000, 2),

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,10 +33,22 @@ from dqam.mechanisms import persons
 from dqam.privacy.aggregates import InMemory
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
+from dqam.publishing import plan
 from dqam.sources import csv_table, grouping, parquet_table, points, source
 from dqam.sources.validation import Validation
-from dqam.statistics import OF_PERSONS, PARTITIONS, PROVEN, SCORES, SHADOW, TripCount, UniformityCosts
+from dqam.statistics import (
+    OF_PERSONS,
+    PARTITIONS,
+    PROVEN,
+    SCORES,
+    SHADOW,
+    PairCounts,
+    Sliced,
+    TripCount,
+    UniformityCosts,
+)
 from dqam.statistics.aggregate import Part
+from dqam.statistics.pair_counts import PairsByCell
 from dqam.statistics.person_trips import WHOLE, PersonTrips, TripsPerPerson
 from dqam.statistics.question import CappedOnLattice
 from dqam.statistics.shadow_sums import CappedShadows
@@ -100,6 +114,44 @@ def test_no_person_shows_where_m_is_chosen(
         chosen.add(curator.unit.max_trips)
     assert_alike([results])
     assert len(chosen) > 1  # or there was nothing to choose
+
+
+FLUX = WHOLE_MECHANISMS["flux"]
+STRONG = [Promise.of(40), Promise.of(40, 1e-8)]
+
+
+def published(name: str, by: str, unit: Unit, promise: Promise, chooses: bool, seed: int = 3) -> PairResults:
+    """The results for releases with slices and flows, which do not end early."""
+    files = random_neighbourhood(np.random.default_rng(seed), name, unit, size=4)
+    results = PairResults()
+    results.compare(replace(files, wary=False), by, FLUX, promise, chooses, publishes=True)
+    return results
+
+
+@pytest.mark.parametrize("promise", STRONG, ids=str)
+@pytest.mark.parametrize(
+    ("unit", "chooses"), [(Unit.trip(), False), (Unit.person(2), False), (Unit.person(2), True)], ids=str
+)
+@pytest.mark.parametrize(
+    ("name", "by"), [("points, Arrow", "local"), ("points, Parquet, scattered", "duckdb"), ("lines, CSV", "local")]
+)
+def test_no_unit_shows_in_releases_with_flows(name: str, by: str, unit: Unit, chooses: bool, promise: Promise) -> None:
+    """From files to releases: the same questions are asked, each changes by no more than was charged, and with the same
+    answers the releases are the same to the last bit."""
+    if unit.name not in {each.name for each in FORMATS[name].units}:
+        pytest.skip("Such files have no persons.")
+    assert_alike([published(name, by, unit, promise, chooses)])
+
+
+def test_flows_are_asked_and_paid_for() -> None:
+    files = replace(random_neighbourhood(np.random.default_rng(3), "points, Arrow", Unit.person(2)), wary=False)
+    for promise, chooses in product(STRONG, (False, True)):
+        curator = FilePair(files, [], "local", FLUX, promise, chooses, publishes=True).run(files.base)
+        assert isinstance(curator, ScriptedCurator)
+        flows = curator.asked[-4:]  # by slice, origins, destinations, and pairs
+        assert [each.question[0] for each in flows] == [Sliced, *3 * [PairCounts]]
+        assert {each.norm for each in flows} == {2 if promise.delta else 1}
+        assert {each.most for each in flows} == {curator.unit.max_trips ** (2 if promise.delta else 1)}
 
 
 def test_the_norm_of_a_change_is_that_of_the_noise() -> None:
@@ -263,6 +315,81 @@ def a_trip_is_in_two_slices(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SlicedAggregate, "add_up", twice)
 
 
+def a_trip_has_two_origins(patch: pytest.MonkeyPatch) -> None:
+    counted = PairsByCell._counted
+
+    def twice(self: PairsByCell, *given: Any) -> Any:
+        found = counted(self, *given)
+        return found + np.roll(found, 1, axis=1)
+
+    patch.setattr(PairsByCell, "_counted", twice)
+
+
+def every_piece_has_its_origin(patch: pytest.MonkeyPatch) -> None:
+    """A trip that leaves the grid and returns is counted again."""
+    counted = PairsByCell._counted
+
+    def each_piece(self: PairsByCell, part: Part, on_grid: Any, groups: Any, count: int) -> Any:
+        walks, pieces = part.walks, np.diff(part.walks.trips)[on_grid]
+        of_pieces = SimpleNamespace(walks=SimpleNamespace(visits=walks.pieces, cells=walks.cells))
+        return counted(self, of_pieces, np.repeat(on_grid, np.diff(walks.trips)), np.repeat(groups, pieces), count)  # type: ignore[arg-type]
+
+    patch.setattr(PairsByCell, "_counted", each_piece)
+
+
+def flows_are_not_multiplied(patch: pytest.MonkeyPatch) -> None:
+    """A person is charged for one trip."""
+    trips = Curator._trips_charged
+    patch.setattr(Curator, "_trips_charged", lambda self, asked: 1 if type(asked) is PairCounts else trips(self, asked))
+
+
+def the_exact_number_of_trips_is_published(patch: pytest.MonkeyPatch) -> None:
+    """Flows add up to it."""
+    estimate, measure, exact = plan.estimate_flows, plan.measure_flows, []
+
+    def measured(curator: ScriptedCurator, *given: Any) -> Any:
+        exact[:] = [float(curator.aggregates.value(TripCount())[0])]
+        return measure(curator, *given)
+
+    patch.setattr(plan, "measure_flows", measured)
+    patch.setattr(plan, "estimate_flows", lambda asked, trips, *rest: estimate(asked, *exact, *rest))
+
+
+def exact_trips_decide_the_tiles(patch: pytest.MonkeyPatch) -> None:
+    """The answers of one file do not fit the questions about the other."""
+    measure = plan.measure_flows
+    patch.setattr(
+        plan,
+        "measure_flows",
+        lambda curator, budget, trips: measure(
+            curator, budget, 1000.0 * (curator.aggregates.value(TripCount())[0] % 2)
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "unit", "shows"),
+    [
+        (a_trip_has_two_origins, Unit.trip(), "Sliced changed"),
+        (every_piece_has_its_origin, Unit.trip(), "Sliced changed"),
+        (flows_are_not_multiplied, Unit.person(2), "PairCounts changed"),
+        (the_exact_number_of_trips_is_published, Unit.trip(), "public values differ"),
+        (exact_trips_decide_the_tiles, Unit.trip(), "rejected only with the unit"),
+    ],
+)
+@pytest.mark.parametrize("promise", STRONG, ids=str)
+def test_a_fault_in_flows_shows(
+    fault: Fault, unit: Unit, shows: str, promise: Promise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault(monkeypatch)
+    found = (
+        what
+        for seed in range(12)
+        for what, _ in published("points, Arrow", "local", unit, promise, False, seed).violations
+    )
+    assert any(shows in what for what in found)
+
+
 def the_first_row_decides_the_slice(patch: pytest.MonkeyPatch) -> None:
     kinds = Slicing.kinds
 
@@ -300,6 +427,8 @@ def too_little_is_charged(patch: pytest.MonkeyPatch) -> None:
         (a_person_is_charged_as_a_trip, "points, pandas", "TripCount changed"),
         (a_trip_is_in_two_slices, "points, Parquet, scattered", "Sliced changed"),
         (a_trip_is_in_two_slices, "polylines, CSV", "Sliced changed"),
+        (a_trip_has_two_origins, "points, pandas", "PairCounts changed"),
+        (every_piece_has_its_origin, "points, Arrow", "PairCounts changed"),
         (the_first_row_decides_the_slice, "points, CSV", "Sliced changed"),
         (the_first_row_decides_the_slice, "lines, CSV", "Sliced changed"),
     ],

@@ -12,9 +12,11 @@ import pytest
 
 import dqam
 from dqam import cities
+from dqam.audit.neighbours import fingerprint
 from dqam.engines.disk import Disk
 from dqam.engines.spark import Spark
 from dqam.errors import InputError
+from dqam.geometry.lattice import Lattice
 from dqam.geometry.rectangles import random_rectangles
 from dqam.geometry.slicing import Slicing
 from dqam.privacy.aggregates import Aggregates
@@ -25,7 +27,7 @@ from dqam.privacy.ledger import Ledger
 from dqam.privacy.noise import SeededNoise
 from dqam.publishing.pipeline import aggregates_of, publish
 from dqam.publishing.plan import Plan
-from dqam.statistics import QueryTotals, ShadowQuantile, ShadowSums, Sliced, TripCount, WalkSums
+from dqam.statistics import PairCounts, QueryTotals, ShadowQuantile, ShadowSums, Sliced, TripCount, WalkSums
 from dqam.statistics.cell_shares import MassByCell
 from dqam.statistics.crossings import CappedCrossings
 from dqam.statistics.distinct import DistinctTrips
@@ -131,6 +133,75 @@ def test_releases_for_persons_with_slices_and_a_chosen_m_are_the_same(shuffled: 
             assert other.select([name]).trips == made[0].select([name]).trips
     assert 1 < made[0].provenance.unit.max_trips < plan.unit.max_trips
     assert made[0].provenance.max_trips_chosen
+
+
+FLOWS: dict[str, dict[str, Any]] = {
+    "trips": {},
+    "trips, with slices": {"by": HOURS},
+    "persons, with slices": {"unit": "person", "max_trips": 2, "by": HOURS},
+    "persons, a chosen number": {"unit": "person", "max_trips": "auto", "delta": 1e-6},
+}
+
+
+@pytest.mark.parametrize("choices", FLOWS)
+def test_flows_are_the_same_and_need_no_more_scans(
+    shuffled: Path, spark: Any, choices: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their questions are in the first scan of all trips. If the number of trips is chosen first, one more scan counts
+    how many each person has."""
+    scans = []
+    for kind in (Disk, Spark):
+
+        def noted(self: Any, aggregates: Any, add_up: Any = kind.add_up) -> Any:
+            scans.append(len(aggregates))
+            return add_up(self, aggregates)
+
+        monkeypatch.setattr(kind, "add_up", noted)
+    made, most = [], 3 if "chosen" in choices else 2
+    for flows, engine in ((True, "local"), (True, "duckdb"), (True, "spark"), (False, "duckdb")):
+        plan = Plan.of(GRID, 4, flows=flows, **FLOWS[choices])
+        source = dqam.read(spark.read.parquet(str(shuffled)) if engine == "spark" else shuffled)
+        source = source if plan.slicing is None else source.sliced(plan.slicing)
+        scans.clear()
+        with aggregates_of(plan, source, ContributionBound(plan.unit, "5a17"), engine) as aggregates:
+            curator = Curator(aggregates, Budget.of(plan.promise), SeededNoise(7), plan.unit)
+            made.append(plan.release(curator, "the same", "5a17", began=datetime(2024, 1, 1, tzinfo=UTC)))
+        assert len(scans) == (0 if engine == "local" else most)
+    ours = made[0]
+    for theirs in made[1:3]:
+        assert {name: fingerprint(value) for name, value in vars(theirs).items()} == {
+            name: fingerprint(value) for name, value in vars(ours).items()
+        }
+    assert ours.flow_table is not None
+    assert ours.flow_table.total == pytest.approx(float(ours.trips))
+    assert made[3].flow_table is None
+    asked = [entry.name for entry in ours.provenance.paid].count(PairCounts.name)
+    assert asked == 3
+
+
+@pytest.mark.parametrize("unit", [Unit.trip(), Unit.person(2)], ids=str)
+def test_pairs_are_the_same_in_all_engines(shuffled: Path, spark: Any, unit: Unit) -> None:
+    slices, finest = len(HOURS), Lattice.even(GRID, 32)
+    whole, uneven = Lattice.even(GRID, 1), Lattice.even(GRID, 5)
+    questions = (
+        *(PairCounts(*pair) for pair in ((finest, finest), (LATTICE, uneven), (whole, LATTICE), (LATTICE, whole))),
+        *(Sliced(PairCounts(*pair), slices) for pair in ((uneven, LATTICE), (whole, whole))),
+    )
+    found = []
+    for trips, engine in (
+        (shuffled, "local"),
+        (shuffled, "duckdb"),
+        (spark.read.parquet(str(shuffled)), "spark"),
+    ):
+        plan = Plan.of(GRID, 1, unit=unit.name, max_trips=unit.max_trips, by=HOURS, flows=True)
+        source = dqam.read(trips).sliced(HOURS)
+        with aggregates_of(plan, source, ContributionBound(unit, "5a17"), engine) as aggregates:
+            found.append([aggregates.value(each) for each in questions])
+            counted = int(aggregates.value(TripCount())[0])
+    for ours, *theirs in zip(*found, strict=True):
+        assert ours.sum() == counted > 0
+        for each in theirs:
+            np.testing.assert_array_equal(ours, each)
 
 
 def test_engines_are_narrowed_only_after_the_first_scan(kinds: Path, spark: Any) -> None:

@@ -1,5 +1,6 @@
 """Flows are measured for the budget, add up to the trips, and are better than noise that is cut."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -22,7 +23,7 @@ from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import SeededNoise
-from dqam.statistics import PairCounts
+from dqam.statistics import MOST_TRIPS, PairCounts
 from dqam.values.guarantee import Promise
 from tests.mechanisms.cases import city, strolls
 
@@ -134,3 +135,26 @@ def test_slices_follow_their_counts_where_noise_is_small_and_their_sizes_where_i
     vague = fit_slices(Counts(true, 1e7, False), coarse, tiles, table, ("a", "b"), sizes)
     assert vague.shares == pytest.approx(np.broadcast_to((sizes / sizes.sum())[:, None, None], (2, 2, 2)), abs=0.15)
     assert clear.noise.max() < vague.noise.max()
+
+
+def test_on_a_coarse_grid_there_are_as_many_tiles() -> None:
+    """As on a fine one, if it has as many columns."""
+    for side in (2, 4, 8):
+        assert [lattices(Grid((0, 0, 1, 1), n, n), side)[0].shape for n in (16, 32, 512)] == 3 * [(side, side)]
+
+
+@pytest.mark.parametrize("epsilon", ["1e-9", "0.001", 1])
+@pytest.mark.parametrize("trips", [0, 300])
+def test_variances_are_no_larger_than_what_they_are_of(trips: int, epsilon: str) -> None:
+    """So that files can hold them, however weak the signal is; also by slice."""
+    whole = city()
+    asked, budget = curator(whole, Fraction(epsilon))
+    measured = measure_flows(asked, budget, trips)
+    coarse, rng = lattices(whole.grid, 4)[0], np.random.default_rng(0)
+    by_slice = Counts(np.rint(rng.laplace(0, 1e12, (3, coarse.cells, coarse.cells))), 1e12, False)
+    table = estimate_flows(replace(measured, by_slice=by_slice), trips, ("a", "b", "c"), np.array([0.0, 0.0, trips]))
+    assert table.by_slice is not None
+    assert table.variance.max() <= MOST_TRIPS**2
+    assert max(table.origins.variance.max(), table.destinations.variance.max()) <= 0.25
+    assert table.by_slice.noise.max() <= 0.5
+    assert table.total == pytest.approx(max(trips, 1))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import nbinom, norm
 
+from dqam.mechanisms import sparse_counts
 from dqam.mechanisms.sparse_counts import SHAPES, Counts, Posterior, sharpened
 
 
@@ -87,3 +88,30 @@ def test_values_far_from_everything_expected_stay_finite() -> None:
     assert np.isfinite(variance).all()
     assert mean[0] == pytest.approx(1e6, rel=1e-3)
     assert found.quantiles(0.5)[1] >= 0
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+@pytest.mark.parametrize("expected", [300.0, 50_000.0])
+def test_large_noise_is_divided_into_units(gaussian: bool, expected: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same results up to a small part of the noise."""
+    scale, values = 2_000.0, np.array([-5_000.0, 0.0, 400.0, 3_000.0, 52_000.0])
+    found = {}
+    for finest in (512.0, 1e9):
+        monkeypatch.setattr(sparse_counts, "FINEST", finest)
+        counts = Counts(values, scale, gaussian)
+        assert counts.unit == max(1.0, scale / finest)
+        made = Posterior(counts, np.full(5, expected), 1.0, 0.0)
+        found[finest] = np.stack([*made.moments(), made.quantiles(0.5), made.quantiles(0.9)])
+    rough, exact = found.values()
+    np.testing.assert_allclose(rough[0], exact[0], rtol=0.01, atol=scale / 200)
+    np.testing.assert_allclose(rough[1], exact[1], rtol=0.02)
+    np.testing.assert_allclose(rough[2:], exact[2:], rtol=0.01, atol=scale / 100)
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_the_work_does_not_grow_with_the_noise(gaussian: bool) -> None:
+    """With a count at a time, there would be 10^16 of them."""
+    values = 1e15 * np.array([-3.0, -1.0, 0.0, 2.0])
+    made = Posterior.of(Counts(values, 1e15, gaussian), np.full(4, 25.0))
+    assert np.isfinite(made.moments()).all()
+    assert made.adding_up_to(100.0).sum() == pytest.approx(100)

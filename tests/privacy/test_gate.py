@@ -10,12 +10,13 @@ import dqam
 SOURCE = Path(dqam.__file__).parent
 LIBRARIES = {
     *("__future__", "collections.abc", "dataclasses", "fractions", "functools", "heapq", "math", "statistics"),
-    *("typing", "numba", "numpy", "numpy.typing"),
+    *("typing", "itertools", "numba", "numpy", "numpy.typing", "scipy.ndimage"),
 }
 QUESTIONS = {
     *("CROSSING", "MASS", "MOST_CAP", "MOST_TRIPS", "SHADOW", "Question", "WalkSums"),
     *("CellShares", "Crossings", "DistinctCounts", "Endpoints", "GroupShares", "L1Buckets", "LengthQuantile"),
     *(
+        "PairCounts",
         "PersonTrips",
         "PrivTree",
         "QueryErrors",
@@ -31,6 +32,7 @@ QUESTIONS = {
 ALLOWED: dict[str, set[str] | None] = {
     "dqam.errors": None,
     "dqam.geometry.arrays": None,
+    "dqam.geometry.flow_table": {"MOST_VARIANCE", "Ends", "FlowSlices", "FlowTable", "coarse_places"},
     "dqam.geometry.grid": {"Grid"},
     "dqam.geometry.hilbert": {"hilbert_order"},
     "dqam.geometry.histogram": {"SpatialHistogram", "TwoScaleHistogram"},
@@ -42,7 +44,7 @@ ALLOWED: dict[str, set[str] | None] = {
     "dqam.values.slice_uncertainty": {"ShareNoise"},
     "dqam.values.uncertainty": None,
     "dqam.privacy.budget": None,
-    "dqam.runtime.threads": {"ahead"},
+    "dqam.runtime.threads": {"ahead", "each_span"},
     "dqam.privacy.curator": {"Curator"},
     "dqam.privacy.noise": {"WIDEST"},
     "dqam.statistics": QUESTIONS,

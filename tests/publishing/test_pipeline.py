@@ -26,9 +26,10 @@ from dqam.privacy.noise import OpenDPNoise
 from dqam.publishing import pipeline as publishing
 from dqam.publishing.pipeline import data_set_name, publish
 from dqam.statistics import Endpoints, PersonTrips, Question, TripCount
-from dqam.values.guarantee import Unit
+from dqam.values.guarantee import Promise, Unit
 
 GRID = Grid.over(cities.BOUNDS, 4)
+PAIRS = "Trips by origin and destination"
 (TRIPS,) = cities.city_trips(2_000, 0)
 NO_TRIP_IDS = pd.DataFrame({"user_id": [1, 1], "datetime": [0, 1], "lon": [-30.0, -30.0], "lat": [45.0, 45.0]})
 
@@ -332,3 +333,59 @@ def test_trips_that_cannot_be_sliced_are_refused_before_the_charge(ledger: Ledge
         with pytest.raises(InputError, match=match):
             publish(times, GRID, 1, by=by, dataset="city", ledger=ledger)
     assert not ledger.history()
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"flows": True},
+        {"flows": "0.7", "by": "weekday"},
+        {"flows": True, "delta": "1e-8"},
+        {"flows": True, "unit": "person", "max_trips": "auto", "by": "hour"},
+        {"flows": 0.25, "unit": "person", "max_trips": 3, "delta": "1e-8"},
+        {"flows": True, "mechanism": "laplace"},
+    ],
+    ids=lambda choices: ", ".join(choices),
+)
+def test_flows_are_paid_for_with_the_map(choices: dict[str, Any], ledger: Ledger, tmp_path: Path) -> None:
+    """Their share of what is left after the trips of persons; together all questions cost what was charged."""
+    trips = next(cities.city_trips(2_000, 0, rhythm=True))
+    release = publish(trips, GRID, 2, dataset="city", ledger=ledger, sure=True, **choices)
+    paid, table = release.provenance.paid, release.flow_table
+    costs = [entry.rho or entry.epsilon or Fraction(0) for entry in paid]
+    names = [entry.name for entry in paid]
+    left = sum(costs) - sum(cost for name, cost in zip(names, costs, strict=True) if name == PersonTrips.name)
+    flows = [cost for name, cost in zip(names, costs, strict=True) if name.startswith(PAIRS)]
+    by_slice = [f"{PAIRS}, by slice"] if "by" in choices else []
+    assert names[-len(flows) :] == [*by_slice, *3 * [PAIRS]]
+    share = Fraction(1, 5) if choices["flows"] is True else Fraction(str(choices["flows"]))
+    assert sum(flows) == share * left
+    assert sum(costs) == (Promise.of(2, choices.get("delta")).rho or 2)
+    assert table is not None
+    release.save(tmp_path / "city.nc")
+    again = dqam.open(tmp_path / "city.nc").flow_table
+    assert again is not None
+    np.testing.assert_array_equal(again.trips, table.trips)
+
+
+@pytest.mark.parametrize("delta", [None, "1e-8"])
+def test_an_empty_map_ends_before_flows_are_paid_for(delta: str | None, ledger: Ledger) -> None:
+    elsewhere = Trips.from_lists([[(50.0, 10.0)]] * 2_000)
+    with pytest.raises(EmptyMapError):
+        publish(elsewhere, GRID, 1, delta=delta, flows=0.5, dataset="city", ledger=ledger)
+    (account,) = ledger.history("city")
+    assert 0 < account.spent < Fraction(1, 4)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("1e-9", None), ("0.001", None), (1, None), (1, "1e-8")])
+@pytest.mark.parametrize("trips", [0, 2_000])
+def test_flows_of_any_signal_can_be_saved_and_opened(
+    epsilon: Any, delta: str | None, trips: int, ledger: Ledger, tmp_path: Path
+) -> None:
+    """A file that is paid for must open again; and noise of any size is dealt with in time."""
+    some = TRIPS if trips else Trips.from_lists([])
+    release = publish(some, GRID, epsilon, delta=delta, flows=True, dataset="city", ledger=ledger, sure=True)
+    release.save(tmp_path / "city.nc")
+    opened = dqam.open(tmp_path / "city.nc")
+    assert opened.flow_table is not None
+    assert opened.flow_table.total == pytest.approx(max(1.0, float(opened.trips)), rel=1e-9, abs=1)

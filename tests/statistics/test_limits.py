@@ -32,6 +32,7 @@ from dqam.statistics import (
     Endpoints,
     GroupShares,
     LengthQuantile,
+    PairCounts,
     PersonTrips,
     QueryErrors,
     QueryTotals,
@@ -98,6 +99,8 @@ QUESTIONS: list[Question] = [
     QueryTotals(EVERY),
     *(Sliced(each, 2) for each in (TripCount(), CellShares(), QueryTotals(EVERY))),
     Sliced(GroupShares(np.zeros((SIDE, SIDE), np.int64)), 2),
+    *(PairCounts(LATTICE, each) for each in (LATTICE, Lattice.even(GRID, 1))),
+    Sliced(PairCounts(LATTICE, LATTICE), 2),
     *(PersonTrips(m, (m + 1, 2 * MOST_OF_A_PERSON)) for m in (1, MOST_OF_A_PERSON)),
     *(LengthQuantile(np.array([0, 5, MOST_CAP]), Fraction(part, 10**6)) for part in (1, 10**6 - 1)),
     *(

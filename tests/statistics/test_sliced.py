@@ -24,6 +24,7 @@ from dqam.statistics import (
     Endpoints,
     GroupShares,
     LengthQuantile,
+    PairCounts,
     QueryTotals,
     Statistic,
     TripCount,
@@ -38,6 +39,7 @@ from dqam.values.guarantee import Unit
 from tests.statistics.cases import (
     ALL,
     CELLS,
+    CROSS,
     GRID,
     GROUPS,
     SINGLE,
@@ -50,7 +52,8 @@ from tests.statistics.cases import (
     some,
 )
 
-STATISTICS: list[Statistic] = [TripCount(), CellShares(), GroupShares(GROUPS), QueryTotals(ALL[[8, 3, 20]])]
+PAIRS = PairCounts(CROSS, CROSS)
+STATISTICS: list[Statistic] = [TripCount(), CellShares(), GroupShares(GROUPS), QueryTotals(ALL[[8, 3, 20]]), PAIRS]
 EACH = pytest.mark.parametrize("statistic", STATISTICS, ids=lambda statistic: type(statistic).__name__)
 
 

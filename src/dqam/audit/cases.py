@@ -22,7 +22,7 @@ import numpy as np
 from dqam.audit import faults
 from dqam.audit.curators import CuratorSampler, ExponentialNoise, HalvedNoise, NoNoiseOnVectors, RepeatedNoise
 from dqam.audit.estimate import AUDIT_DELTA, MechanismFunction, Sampler
-from dqam.audit.faults import CAP, L2_CAP, L2_WEIGHT, LATTICE, QUARTERS, RECTANGLES, TIMES, histogram_values
+from dqam.audit.faults import CAP, L2_CAP, L2_WEIGHT, LATTICE, QUARTERS, RECTANGLES, TILES, TIMES, histogram_values
 from dqam.audit.pairs import (
     ADVERSARIAL_PAIRS,
     BUCKET_PAIRS,
@@ -53,6 +53,7 @@ from dqam.statistics import (
     Endpoints,
     GroupShares,
     LengthQuantile,
+    PairCounts,
     PersonTrips,
     QueryErrors,
     QueryTotals,
@@ -171,6 +172,12 @@ QUESTION_CASES: dict[str, AuditCase] = {
         _measures(Sliced(TripCount(), SLICES), unit=Unit.person(2)),
         pairs=PERSON_PAIRS,
     ),
+    "pairs": AuditCase("trips by origin and destination", _measures(PairCounts(TILES, TILES))),
+    "person-pairs": AuditCase(
+        "trips by origin and destination, by slice, at most two per person",
+        _measures(Sliced(PairCounts(TILES, TILES), SLICES), unit=Unit.person(2)),
+        pairs=PERSON_PAIRS,
+    ),
     "distinct": AuditCase(
         "rectangle selected by its error, then counted", _asks(_select_and_measure), pairs=SINGLE_TRIP_PAIRS
     ),
@@ -239,6 +246,12 @@ FAULT_CASES: dict[str, AuditCase] = {
     ),
     "fault-two-slices": AuditCase(
         "number of trips by slice, where a trip counts in two slices", faults.in_two_slices, sound=False, runs=10_000
+    ),
+    "fault-two-origins": AuditCase(
+        "trips by origin and destination, where a trip counts for two origins",
+        faults.from_two_origins,
+        sound=False,
+        runs=10_000,
     ),
     "fault-exact-max-trips": AuditCase(
         "number of trips, where the exact trips of persons decide how many of them are kept",

@@ -31,6 +31,7 @@ from dqam.statistics import (
     SHADOW,
     CellShares,
     Crossings,
+    PairCounts,
     PersonTrips,
     ShadowSums,
     Sliced,
@@ -45,6 +46,7 @@ from dqam.values.guarantee import Promise
 QUARTERS = Partition(8, 8, np.array([[0, 0, 4, 4], [4, 0, 8, 4], [0, 4, 4, 8], [4, 4, 8, 8]]))
 RECTANGLES = np.array([[0, 0, 8, 8], [2, 2, 3, 3], [4, 0, 8, 8], [1, 1, 7, 4], [0, 6, 8, 8]])
 LATTICE = Lattice.even(GRID, 4)
+TILES = Lattice.even(GRID, 2)  # the quarters
 CAP = 6
 L2_CAP, L2_WEIGHT = 8, 4  # a single cell and the longest walk both exceed this cap, a sum of squares
 TIMES = 16  # how often a selection or a Laplace answer is asked under a delta: one reveals less than its rho pays for
@@ -110,6 +112,13 @@ def in_two_slices(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
     """The number of trips in each slice, with noise for one slice, but each trip counts in the next slice as well."""
     counts = exact_vector(Sliced(TripCount(), SLICES), _cached(walks))
     return noise.laplace(counts + np.roll(counts, 1), 1 / epsilon)
+
+
+@_looks_at_walks
+def from_two_origins(walks: Walks, noise: SeededNoise, epsilon: Fraction) -> Any:
+    """Trips by origin and destination, with noise for one pair, but each trip also begins in the next quarter."""
+    counts = exact_vector(PairCounts(TILES, TILES), _cached(walks)).reshape(TILES.cells, TILES.cells)
+    return noise.laplace((counts + np.roll(counts, 1, axis=0)).ravel(), 1 / epsilon)
 
 
 @_looks_at_walks

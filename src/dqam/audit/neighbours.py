@@ -13,8 +13,10 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
+from datetime import UTC, datetime
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -30,7 +32,7 @@ from dqam.geometry.lattice import Lattice
 from dqam.geometry.rectangles import Snapped, random_rectangles
 from dqam.geometry.regions import Partition
 from dqam.geometry.walks import Walks
-from dqam.mechanisms import Mechanism
+from dqam.mechanisms import Flux, Mechanism
 from dqam.mechanisms.persons import measure_persons
 from dqam.mechanisms.size import EmptyMapError
 from dqam.privacy.aggregates import Aggregates
@@ -52,6 +54,7 @@ from dqam.statistics import (
     Endpoints,
     GroupShares,
     LengthQuantile,
+    PairCounts,
     PersonTrips,
     QueryErrors,
     QueryTotals,
@@ -70,6 +73,7 @@ QUERIES = random_rectangles(GRID, 40, np.random.default_rng(0))
 SKETCH_KEY = "5a17" * 16
 _REGIONS = Partition(8, 12, np.array([[0, 0, 6, 4], [6, 0, 12, 4], [0, 4, 6, 8], [6, 4, 12, 8]]))
 _LATTICE = Lattice.even(GRID, 6)
+_WHOLE = Lattice.even(GRID, 1)
 _CAPS = np.array([1, 2, 4, 8])
 QUESTIONS: tuple[Any, ...] = (
     TripCount(),
@@ -92,6 +96,8 @@ QUESTIONS: tuple[Any, ...] = (
     *(WalkSums(_LATTICE, cap, 3, 2) for cap in (4, 9)),
     Crossings(_REGIONS, 1),
     *(Sliced(each, SLICES) for each in (TripCount(), CellShares(), GroupShares(_REGIONS.labels), QueryTotals(QUERIES))),
+    *(PairCounts(*pair) for pair in ((_LATTICE, _LATTICE), (_LATTICE, _WHOLE), (_WHOLE, _LATTICE))),
+    Sliced(PairCounts(_LATTICE, _LATTICE), SLICES),
     Crossings(_REGIONS, 2, np.array([CROSSING, CROSSING // 3, 1, 0])),
     *(PersonTrips(1, (2, 3, 5, 9)), PersonTrips(3, (4,))),  # last, because they are asked only for persons
 )
@@ -200,6 +206,7 @@ class FilePair:
     mechanism  asks its questions; None for all of `QUESTIONS`
     promise    whose budget is spent
     chooses    whether the number of trips that are kept of each person is chosen first, and paid for
+    publishes  whether the mechanism, which can have slices, makes a whole release with slices and flows
     """
 
     setting: Neighbourhood
@@ -208,6 +215,7 @@ class FilePair:
     mechanism: Mechanism | None = None
     promise: Promise = PURE
     chooses: bool = False
+    publishes: bool = False
 
     def difference(self) -> str:
         """What tells the two files apart, in words; empty if nothing does."""
@@ -219,10 +227,25 @@ class FilePair:
         setting, unit = self.setting, self.setting.unit
         queries = Snapped.of(QUERIES, setting.grid)
         most = "auto" if self.chooses else unit.max_trips
-        plan = Plan.of(setting.grid, 1, queries=queries, unit=unit.name, max_trips=most, gap=setting.gap)
+        form, choices = FORMATS[setting.format], dict[str, Any]()
+        if self.publishes:
+            choices = {
+                "mechanism": self.mechanism,
+                "by": form.slicing,
+                "flows": True,
+                "delta": self.promise.delta or None,
+            }
+        plan = Plan.of(
+            setting.grid,
+            self.promise.epsilon,
+            queries=queries,
+            unit=unit.name,
+            max_trips=most,
+            gap=setting.gap,
+            **choices,
+        )
         try:
             with tempfile.TemporaryDirectory(prefix="dqam-") as folder:
-                form = FORMATS[setting.format]
                 source = source_of(form.write(Path(folder), rows), self.engine).sliced(form.slicing)
                 source.batch = setting.batch
                 plan.check(source, sure=True)
@@ -236,12 +259,16 @@ class FilePair:
                     curator.script = before.answers if isinstance(before, ScriptedCurator) else None
                     curator.public = source.row_is_trip, source.roles, source.crs
                     with suppress(EmptyMapError):  # this follows from the answers
-                        self._ask(curator)
+                        self._ask(curator, plan)
                     return curator
         except Exception as error:  # of any kind, because anyone can see that it was raised
             return error
 
-    def _ask(self, curator: ScriptedCurator) -> None:
+    def _ask(self, curator: ScriptedCurator, plan: Plan) -> None:
+        if self.publishes:
+            made = plan.release(curator, "a map", self.setting.salt, began=datetime(2024, 1, 1, tzinfo=UTC))
+            curator.public = curator.public, {each: fingerprint(value) for each, value in vars(made).items()}
+            return
         if self.chooses:
             measure_persons(curator, curator.budget, choose=True)
             curator.public = curator.public, curator.unit
@@ -270,6 +297,19 @@ class FilePair:
         rows = [f"{'+' if own else ' '} {form.shown(row)}"[:300] for own, row in self.rows]
         gap = f", gap {setting.gap}" if setting.gap else ""
         return "\n".join([f"{setting.format}, {self.engine}, {setting.unit.in_words}, {self.promise}{gap}", *rows])
+
+
+def fingerprint(value: Any) -> str:
+    """A hash of all that a part of a release holds, to the last bit."""
+
+    def parts(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return value.dtype, value.shape, value.tobytes()
+        if isinstance(value, tuple | list):
+            return [parts(each) for each in value]
+        return {name: parts(each) for name, each in vars(value).items()} if is_dataclass(value) else value
+
+    return sha256(repr(parts(value)).encode()).hexdigest()[:16]
 
 
 def difference(first: Outcome, second: Outcome) -> str:
@@ -321,11 +361,13 @@ class PairResults:
         mechanism: Mechanism | None = None,
         promise: Promise = PURE,
         chooses: bool = False,
+        publishes: bool = False,
     ) -> None:
         """Compare each neighbour with its base."""
-        first = FilePair(files, [], engine, mechanism, promise, chooses).run(files.base)
+        asked = engine, mechanism, promise, chooses, publishes
+        first = FilePair(files, [], *asked).run(files.base)
         for rows in files.neighbours:
-            pair = FilePair(files, rows, engine, mechanism, promise, chooses)
+            pair = FilePair(files, rows, *asked)
             second = pair.run([row for _, row in rows], first)
             self.pairs += 1
             if what := difference(first, second):
@@ -367,6 +409,7 @@ def run_pairs(
         files = random_neighbourhood(rng, name, unit, most=most)
         promise = promises[int(rng.integers(len(promises)))]
         chooses = unit.name == "person" and bool(rng.integers(2))
-        results[name, engine, unit.name].compare(files, engine, mechanism, promise, chooses)
+        publishes = isinstance(mechanism, Flux)  # which can have slices
+        results[name, engine, unit.name].compare(files, engine, mechanism, promise, chooses, publishes)
         show((i + 1) / neighbourhoods)
     return results

@@ -24,7 +24,7 @@ from dqam.geometry.lattice import Lattice
 from dqam.mechanisms.sparse_counts import LEAST, Counts, Posterior, sharpened
 from dqam.privacy.budget import Budget
 from dqam.privacy.curator import Curator
-from dqam.statistics import PairCounts, Question, Sliced
+from dqam.statistics import MOST_TRIPS, PairCounts, Question, Sliced
 
 OF_SLICES = Fraction(1, 4)  # of the budget for flows, if there are slices
 MOST_SIDE = 32  # tiles along a side
@@ -58,16 +58,23 @@ class FlowMeasurement:
 
 
 def lattices(grid: Grid, side: int) -> tuple[Lattice, Lattice]:
-    """The lattice of tiles, about `side` (a power of 2) along the longer side of the grid, and the finer one of cells.
+    """The lattice of tiles, and the finer one of cells, with about `side` (a power of 2) tiles along the longer side of
+    the grid: no more, and more than half as many if there are as many columns or rows.
 
     Lines of a lattice are also lines of all finer ones, so that counts for the finest include those for all others.
+
+    >>> [max(lattices(Grid((0, 0, 1, 1), 48, 20), side)[0].shape) for side in (2, 8, 32)]
+    [2, 6, 24]
     """
-    return _every(MOST_SIDE * FINER // side, grid), _every(MOST_SIDE // side, grid)
+    return _some_lines(grid, side), _some_lines(grid, FINER * side)
 
 
-def _every(step: int, grid: Grid) -> Lattice:
-    """Some lines of the finest lattice: the first, every one that is `step` further, and the last."""
+def _some_lines(grid: Grid, side: int) -> Lattice:
+    """Some lines of the finest lattice: the first, every one that is a power of 2 further, and the last."""
     finest = Lattice.even(grid, MOST_SIDE * FINER)
+    step = 1
+    while step * side < max(finest.shape):
+        step *= 2
     return Lattice(*(np.append(lines[:-1:step], lines[-1]) for lines in (finest.east, finest.north)))
 
 
@@ -146,6 +153,7 @@ def estimate_flows(
     if measured.by_slice is not None and sizes is not None:
         by_slice = fit_slices(measured.by_slice, measured.coarse, measured.tiles, table, names, sizes)
     variance = variance + (mean - table) ** 2 + COMMON * measured.pairs.deviation**2
+    variance = np.minimum(variance, float(MOST_TRIPS) ** 2)  # there are no more trips than that
     alike = ALIKE / (1 + found.shape)
     return FlowTable(measured.tiles, measured.cells, table, rounded(variance), origins, destinations, alike, by_slice)
 
@@ -199,7 +207,8 @@ def fit_slices(
     mean, variance = Posterior.of(counts, np.maximum(expected, LEAST)).moments()
     mean = mean + LEAST * expected
     together = mean.sum(axis=0)
-    return FlowSlices(names, coarse, mean / together, np.sqrt(variance) / np.maximum(together, 1.0))
+    noise = np.sqrt(variance) / np.maximum(together, 1.0)
+    return FlowSlices(names, coarse, mean / together, np.minimum(noise, MOST_VARIANCE**0.5))
 
 
 def rounded(values: Floats) -> Floats:

@@ -29,6 +29,7 @@ TRUSTS = (0.1, 0.3, 1.0, 3.0)  # how far ratios are drawn to 1, in standard devi
 TRIED = 20_000  # counts on which a shape is chosen
 LEAST = 1e-9  # expected value of any count
 REACH = 12.0, 6.0  # how far a count may be from what was measured, in scales of Laplace and of Gaussian noise
+FINEST = 512.0  # noise of a larger scale is divided into so many units, in which counts are then considered
 HUGE = 1e200
 SEARCH = 16  # steps in which a level is found
 SPANS = 8  # in which many counts are divided; the same on all machines, because sums depend on the order
@@ -51,6 +52,12 @@ class Counts(NamedTuple):
     def deviation(self) -> float:
         """The standard deviation of the noise."""
         return self.scale * (1.0 if self.gaussian else 2**0.5)
+
+    @property
+    def unit(self) -> float:
+        """The difference between two counts that are considered: 1, or more if the noise is large, because otherwise
+        there would be too many of them."""
+        return max(1.0, self.scale / FINEST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,17 +90,17 @@ class Posterior:
         return mean.reshape(self.expected.shape), variance.reshape(self.expected.shape)
 
     def quantiles(self, level: float) -> Floats:
-        """The quantiles of the true counts, which are whole numbers."""
-        found = np.empty(self.expected.size)
-        values, expected = _flat(self.counts.values), _flat(self.expected)
-        scale, gaussian = self.counts.scale, self.counts.gaussian
+        """The quantiles of the true counts, which are whole numbers, or multiples of `Counts.unit`."""
+        found, unit = np.empty(self.expected.size), self.counts.unit
+        values, expected = _flat(self.counts.values) / unit, _flat(self.expected) / unit
+        scale, gaussian = self.counts.scale / unit, self.counts.gaussian
         each_span(
             lambda first, last: _quantiles(
                 values[first:last], expected[first:last], self.shape, scale, gaussian, level, found[first:last]
             ),
             _parts(found.size),
         )
-        return found.reshape(self.expected.shape)
+        return unit * found.reshape(self.expected.shape)
 
     def adding_up_to(self, total: float) -> Floats:
         """Estimates of the true counts that add up to `total`, which is positive: quantiles, all of the same level.
@@ -151,16 +158,17 @@ def _parts(size: int) -> list[tuple[int, int]]:
 
 def _summed(counts: Counts, expected: Floats, shape: float) -> tuple[Floats, Floats, float]:
     """Means and variances of true counts, and the logarithm of how likely the measured ones are."""
-    values, expected = _flat(counts.values), _flat(expected)
+    unit = counts.unit
+    values, expected, scale = _flat(counts.values) / unit, _flat(expected) / unit, counts.scale / unit
     mean, variance = np.empty((2, values.size))
     fits = each_span(
         lambda first, last: _moments(
-            values[first:last], expected[first:last], shape, counts.scale, counts.gaussian,
+            values[first:last], expected[first:last], shape, scale, counts.gaussian,
             mean[first:last], variance[first:last],
         ),
         _parts(values.size),
     )  # fmt: skip
-    return mean, variance, sum(fits)
+    return unit * mean, unit**2 * variance, sum(fits)
 
 
 @njit(nogil=True, cache=True)

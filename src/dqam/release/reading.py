@@ -52,7 +52,7 @@ FLAGS = ("private", "row_is_trip", "monotone", "max_trips_chosen")
 FRACTION = re.compile(r"\d{1,101}(/\d{1,101})?", re.ASCII)
 DELTA = re.compile(r"(10\^-\d{1,4})?", re.ASCII)
 LARGEST_FILE = 2**32  # bytes
-LARGEST = 1e15  # number of trips that is accepted
+LARGEST, LARGEST_VARIANCE = 1e15, 1e36  # number of trips, and variance of one, that are accepted
 MOST_ENTRIES = 10_000
 MOST_RESAMPLES = 64
 MOST_PATTERNS, MOST_SLICES = 64, 400
@@ -119,7 +119,7 @@ def _facts(file: h5py.File) -> dict[str, Any]:
     return dict(facts)
 
 
-def _numbers(file: h5py.File, name: str, shape: tuple[int, ...], kind: str = "f8") -> Numbers:
+def _numbers(file: h5py.File, name: str, shape: tuple[int, ...], kind: str = "f8", most: float = LARGEST) -> Numbers:
     """The array of this name, if it is stored in this file and has this shape."""
     if not isinstance(file.get(name, getlink=True), h5py.HardLink) or not isinstance(file[name], h5py.Dataset):
         raise InputError(f"it has no variable {name!r}.")
@@ -131,7 +131,7 @@ def _numbers(file: h5py.File, name: str, shape: tuple[int, ...], kind: str = "f8
             f"its variable {name!r} is {found.dtype} of shape {found.shape}, where {kind} of {shape} was expected."
         )
     values: Numbers = found[()]
-    if not (np.abs(values) < LARGEST).all():
+    if not (np.abs(values) < most).all():
         raise InputError(f"its variable {name!r} has values that are not numbers or are too large.")
     return values
 
@@ -176,7 +176,8 @@ def _flows(facts: dict[str, Any], histogram: SpatialHistogram, file: h5py.File) 
     ):
         raise InputError(f"its flows are between {tiles.cells:,} tiles, too many, or with lines that its cells lack.")
     square = tiles.cells, tiles.cells
-    trips, variance = (_numbers(file, f"flow_{name}", square) for name in ("trips", "variance"))
+    trips = _numbers(file, "flow_trips", square)
+    variance = _numbers(file, "flow_variance", square, most=LARGEST_VARIANCE)
     tile_of = tiles.within(cells).labels.ravel()
     ends = []
     for name in ("origin", "destination"):

@@ -4,9 +4,9 @@ Every statistic is a function of aggregates. Aggregates can therefore be compute
 threads or other machines, and then added. `dqam.engines` does this, and the curator requests the totals. Mechanisms
 hold neither aggregates nor trips.
 
-A trip that leaves the grid and returns is one trip. Distinct counts use all its pieces; every other aggregate uses only
-its longest piece (the first if several are equally long), so that there a trip is one walk. A trip that is never on the
-grid contributes nothing.
+A trip that leaves the grid and returns is one trip. Distinct counts use all its pieces, and trips by origin and
+destination its first and its last visit. Every other aggregate uses only its longest piece (the first if several are
+equally long), so that there a trip is one walk. A trip that is never on the grid contributes nothing.
 """
 
 from __future__ import annotations
