@@ -11,7 +11,7 @@ import numpy as np
 import shapely
 
 from dqam.errors import InputError
-from dqam.geometry.areas import PlacedAreas, is_geometry, place_areas
+from dqam.geometry.areas import PlacedAreas, is_geometry, on_map, place_areas
 from dqam.geometry.arrays import Floats, Integers, Shapes
 from dqam.geometry.flow_table import Covered, FlowTable
 from dqam.geometry.lattice import Lattice
@@ -56,7 +56,8 @@ def flow(release: PublishedMap, origin: Any, destination: Any, crs: str | None, 
     out, into = (_shapes(end, release) for end in ends)
     value, variance = table.between(table.leaving(out), table.arriving(into))
     low, high = _interval(value[0], variance[0], confidence)
-    return Answer(float(value[0, 0]), float(low[0]), float(high[0]), **flags)
+    column = release.provenance.column("trips")
+    return Answer(float(value[0, 0]), float(low[0]), float(high[0]), **flags, column=column)
 
 
 def pairs_of_zones(
@@ -118,11 +119,11 @@ def one_end(
     table, here = table_of(release), _shapes(_placed([area], release, crs), release)
     if zones is None:
         shapes = _cells(table.cells)
-        called, geometry = np.arange(len(shapes)), _on_map(shapes, release)
+        called, geometry = np.arange(len(shapes)), on_map(shapes, release.grid)
         known = np.ones(len(shapes), np.bool_)
     else:
         placed, called = _zones(zones, names, release, crs)
-        shapes, geometry, known = _shapes(placed, release), _on_map(placed.shapes, release), ~placed.outside
+        shapes, geometry, known = _shapes(placed, release), on_map(placed.shapes, release.grid), ~placed.outside
     if leaving:
         value, variance = (each[0] for each in table.between(table.leaving(here), table.arriving(shapes)))
     else:
@@ -140,7 +141,7 @@ def one_end(
 
 def tile_bounds(release: PublishedMap) -> Floats:
     """float64[tiles, 4]: west, south, east and north of the tiles of the table, row by row from the south."""
-    return np.asarray(shapely.bounds(_on_map(_cells(table_of(release).tiles), release)))
+    return np.asarray(shapely.bounds(on_map(_cells(table_of(release).tiles), release.grid)))
 
 
 def _interval(value: Floats, variance: Floats, confidence: float) -> tuple[Floats, Floats]:
@@ -200,12 +201,6 @@ def _zones(zones: Any, names: Any, release: PublishedMap, crs: str | None) -> tu
 def _cells(lattice: Lattice) -> Shapes:
     """The cells of a lattice as rectangles in cells of the grid."""
     return np.asarray(shapely.box(*lattice.rectangles.T.astype(np.float64)))
-
-
-def _on_map(shapes: Shapes, release: PublishedMap) -> Shapes:
-    """Shapes in cells, in the CRS of the map."""
-    grid = release.grid
-    return np.asarray(shapely.transform(shapes, lambda xy: np.stack(grid.from_cells(xy[:, 0], xy[:, 1]), axis=1)))
 
 
 def largest(frame: pandas.DataFrame, k: int, column: str) -> pandas.DataFrame:
