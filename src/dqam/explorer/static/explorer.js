@@ -1082,7 +1082,7 @@ function writeAddress() {
   if (state.theme) parts.push(`theme=${state.theme}`);
   if (state.opacity !== 85) parts.push(`opacity=${state.opacity}`);
   writtenAddress = `#${parts.join("&")}`;
-  history.replaceState(null, "", writtenAddress);
+  if (location.protocol !== "about:") history.replaceState(null, "", writtenAddress); // a page within a notebook has no address
 }
 
 function numbers(text, wanted) {
