@@ -173,6 +173,7 @@ def test_the_notebook_runs_and_shows_pictures(tmp_path: Path) -> None:
             output.data["text/html"] for output in outputs if "<img" in output.get("data", {}).get("text/html", "")
         ]
         assert 'src="data:image/png;base64,' in page
+        assert "release.flow(origin, destination)" in page
         assert "Differentially private for one trip, epsilon = 1." in page
         assert sum("image/png" in output.data for output in outputs) == 3
         words = outputs[-1].data["text/plain"]

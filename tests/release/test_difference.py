@@ -11,8 +11,10 @@ import shapely
 
 from dqam import cities
 from dqam.errors import InputError
+from dqam.geometry.counting import count_distinct
 from dqam.geometry.grid import Grid
-from dqam.geometry.rectangles import random_rectangles
+from dqam.geometry.rectangles import random_rectangles, sized_rectangles
+from dqam.geometry.walks import walk
 from dqam.release.difference import Differences
 from dqam.release.release import Release
 from dqam.values.guarantee import Unit
@@ -73,6 +75,20 @@ def test_intervals_hold_for_two_releases_of_the_same_trips() -> None:
         one, two = seeded(seed=seed), seeded(seed=seed + 1)
         found = one.difference(two, _bounds(one.grid, cells))
         held.append(((found.low <= 0) & (found.high >= 0)).mean())
+    assert np.mean(held) >= 0.9
+
+
+@pytest.mark.parametrize(("epsilon", "grid"), [("0.4", None), ("2", Grid((-30.07, 44.95, -29.93, 45.05), 48, 48))])
+def test_intervals_hold_for_releases_of_other_trips(epsilon: str, grid: Grid | None) -> None:
+    """With other noise, or on another grid; the confidence is 0.9."""
+    (march,), (april,) = cities.city_trips(3_000, 1), cities.city_trips(2_000, 2)
+    one, held = seeded(trips=march), []
+    for low, high in ((1, 4), (5, 16)):
+        cells = sized_rectangles(one.grid, low, high, 200, np.random.default_rng(low))
+        exact = [count_distinct(walk(trips, one.grid), cells, one.grid) for trips in (march, april)]
+        for seed in (1, 2, 3):
+            found = one.difference(seeded(grid, epsilon=epsilon, trips=april, seed=seed), _bounds(one.grid, cells))
+            held.append(((found.low <= exact[0] - exact[1]) & (exact[0] - exact[1] <= found.high)).mean())
     assert np.mean(held) >= 0.9
 
 
