@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format benchmark audit fuzz docs figures clean
+.PHONY: demo test lint format benchmark audit fuzz docs figures notebook clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dqam needs Python 3.11 or newer: make PYTHON=python3.11")'
@@ -50,6 +50,9 @@ docs: .venv/ready-docs       ## guide and API reference, one searchable site: bu
 
 figures: .venv/ready-docs    ## the import graph of docs/architecture.md, its numbers, and docs/modules.md
 	$(BIN)/python docs/import_graph.py src docs/images/imports-after.svg docs/modules.md
+
+notebook: .venv/ready-test   ## run docs/notebook.ipynb and save what it shows
+	$(BIN)/jupyter execute --inplace docs/notebook.ipynb
 
 clean:
 	rm -rf .venv build dist

@@ -169,7 +169,7 @@ def test_what_is_loaded_to_open_and_to_show_a_release(code: str, allowed: set[st
     loaded = subprocess.run([sys.executable, "-c", f"{code}; {show}"], capture_output=True, text=True, check=True)
     modules = loaded.stdout.split()
     assert {name.split(".")[1] for name in modules if name.startswith("dqam.")} <= allowed
-    assert not {"numba", "pyarrow", "duckdb", "sqlalchemy", "opendp", "xarray", "matplotlib"} & set(modules)
+    assert not {"numba", "pyarrow", "duckdb", "sqlalchemy", "opendp", "xarray", "matplotlib", "pandas"} & set(modules)
 
 
 def test_no_module_is_too_long_to_read_in_one_sitting() -> None:

@@ -155,6 +155,32 @@ def test_pictures_are_small_and_shown() -> None:
         assert f"images/{picture.name})" in words, picture.name
 
 
+def test_the_notebook_runs_and_shows_pictures(tmp_path: Path) -> None:
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    saved = nbformat.read(ROOT / "docs" / "notebook.ipynb", as_version=4)
+    text = (ROOT / "docs" / "notebook.ipynb").read_text(encoding="utf-8")
+    assert not re.search(r"/work/|/home/\w|/tmp/\w|\"stderr\"", text)
+    assert len(text) < 500_000
+    fresh = nbformat.from_dict(saved)
+    for cell in fresh.cells:
+        if cell.cell_type == "code":
+            cell["outputs"] = []
+    nbclient.NotebookClient(fresh, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    for notebook in (saved, fresh):  # what it shows now, and what readers see
+        outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+        assert {output.output_type for output in outputs} == {"execute_result", "display_data"}
+        (page,) = [
+            output.data["text/html"] for output in outputs if "<img" in output.get("data", {}).get("text/html", "")
+        ]
+        assert 'src="data:image/png;base64,' in page
+        assert "release.flow(origin, destination)" in page
+        assert "Differentially private for one trip, epsilon = 1." in page
+        assert sum("image/png" in output.data for output in outputs) == 3
+        words = outputs[-1].data["text/plain"]
+        assert words.startswith("<Difference: ")
+        assert words.count("epsilon = 1.") == 2
+
+
 def test_citations_agree() -> None:
     """The README, the citation file and the package name the same paper, authors and version."""
     citation, readme = ((ROOT / name).read_text(encoding="utf-8") for name in ("CITATION.cff", "README.md"))

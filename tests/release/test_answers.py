@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 import pytest
+import shapely
 
 from dqam.errors import InputError
 from dqam.release.answers import Answer
-from tests.release.cases import seeded
+from tests.release.cases import as_if_private, seeded
 
 HERE = (-30.02, 44.98, -29.98, 45.02)  # in the made-up city
 
@@ -67,7 +68,7 @@ def test_no_rectangles_have_no_answers() -> None:
 
 
 def test_a_table_of_answers() -> None:
-    release = seeded()
+    release = as_if_private(seeded())
     found = release.counts([HERE, release.grid.bounds])
     table = found.to_frame()
     assert list(table.columns) == ["west", "south", "east", "north", "trips", "low", "high", "grown", "cut"]
@@ -80,6 +81,23 @@ def test_a_table_of_answers() -> None:
     assert found[np.int64(1)] == found[-1]  # type: ignore[index]
     with pytest.raises(TypeError, match="slice"):
         found[:1]  # type: ignore[index]
+
+
+def test_tables_say_if_numbers_are_not_private() -> None:
+    release, line = seeded(), shapely.LineString([(-30.02, 44.98), (-29.98, 45.02)])
+    assert "trips_not_private" in release.counts([HERE]).to_frame()
+    assert "trips_not_private" in release.count(HERE).to_frame()
+    assert "trips_not_private" in (release.count(HERE) - 5).to_frame()
+    assert "crossings_not_private" in release.crossings([line]).to_frame()
+    assert "crossings" in as_if_private(release).crossings([line]).to_frame()
+
+
+def test_one_answer_is_compact_and_a_row_of_a_table() -> None:
+    answer = Answer(120.4, 100.0, 140.5, grown=True)
+    assert repr(answer) == "<Answer: 120 (100 to 140), grown>"
+    assert repr(Answer(7.2, math.nan, math.nan)) == "<Answer: 7>"
+    (row,) = answer.to_frame().to_dict("records")
+    assert row == {"trips": 120.4, "low": 100.0, "high": 140.5, "grown": True, "cut": False, "repaired": False}
 
 
 def test_wrong_parameters_are_named() -> None:

@@ -118,3 +118,11 @@ def test_a_crs_is_a_code(crs: object) -> None:
 def test_the_probabilities_that_noise_does_not_fit_add_up(deltas: list[str], sum_is_at_most: str) -> None:
     paid = tuple(PaidQuestion("partition", "buckets", 1, Fraction(1), Fraction(1), delta=delta) for delta in deltas)
     assert replace(seeded().provenance, paid=paid, epsilon=Fraction(len(paid))).overflow == sum_is_at_most
+
+
+def test_what_may_be_compared() -> None:
+    trips = seeded().provenance
+    few, more = (replace(trips, unit=Unit.person(most)) for most in (5, 9))
+    scaled, others = (replace(each, factor=1.5, scaled_up_to=20) for each in (few, more))
+    assert scaled.compared_as == others.compared_as  # both estimate all trips
+    assert len({each.compared_as for each in (trips, few, more, scaled)}) == 4

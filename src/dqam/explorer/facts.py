@@ -35,6 +35,7 @@ def release_info(n: int, name: str, release: Release) -> dict[str, Any]:
         "unit": {"name": provenance.unit.name, "max_trips": provenance.unit.max_trips},
         "counted": provenance.counted or "all trips",
         "scaled_up": provenance.scaled_up_to > 0,
+        "compared_as": provenance.compared_as,
         "created": provenance.created,
         "id": provenance.id,
         "grid": {

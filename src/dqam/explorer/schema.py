@@ -84,6 +84,9 @@ class ReleaseInfo(BaseModel):
         "trips of each person`."
     )
     scaled_up: bool = Field(description="Whether counts of the trips that were used are scaled up to all trips.")
+    compared_as: str = Field(
+        description="What the numbers count. Two releases can be compared only if this is the same."
+    )
     mechanism: str = Field(description="Name of the mechanism that made it.")
     queries: str = Field(description="The rectangles that the mechanism was tuned for.")
     gap: str = Field(description="GPS gap at which trips were split; empty if they were not split.")

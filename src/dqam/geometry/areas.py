@@ -137,6 +137,11 @@ def place_lines(
     return PlacedLines(given, _only(whole, LINES), called, cut, np.zeros(len(shapes), np.bool_))
 
 
+def on_map(shapes: Shapes, grid: Grid) -> Shapes:
+    """Shapes in cells, in the CRS of the grid."""
+    return np.asarray(shapely.transform(shapes, lambda xy: np.stack(grid.from_cells(xy[:, 0], xy[:, 1]), axis=1)))
+
+
 def _checked(
     geometries: Sequence[Any] | Shapes,
     grid: Grid,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,10 @@ from dqam.geometry.rectangles import HEADER, Snapped
 if TYPE_CHECKING:
     import pandas
 
+CHANGES = ("grown", "cut", "repaired")  # of an area before it was answered
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Answer:
     """The estimated number of distinct trips through an area, or of crossings of a line, with a confidence interval.
 
@@ -26,6 +28,7 @@ class Answer:
     grown      whether the area is a rectangle and a side of it moved outward to the next grid line
     cut        whether a part was outside the map and was cut off
     repaired   whether the border crossed itself and was repaired
+    column     the name of the value in a table
 
     >>> answer = Answer(1234.5, 1100.2, 1400.9)
     >>> print(answer)
@@ -41,6 +44,7 @@ class Answer:
     grown: bool = False
     cut: bool = False
     repaired: bool = False
+    column: str = field(default="trips", compare=False)
 
     def __float__(self) -> float:
         return self.value
@@ -56,8 +60,8 @@ class Answer:
         if not isinstance(other, Answer):
             return NotImplemented
         low, high = self.low - other.high, self.high - other.low
-        flags = (getattr(self, name) or getattr(other, name) for name in ("grown", "cut", "repaired"))
-        return Answer(self.value - other.value, low, high, *flags)
+        flags = {name: getattr(self, name) or getattr(other, name) for name in CHANGES}
+        return Answer(self.value - other.value, low, high, **flags, column=self.column)
 
     def __rsub__(self, other: float) -> Answer:
         return Answer(float(other), float(other), float(other)) - self if isinstance(other, Real) else NotImplemented
@@ -72,18 +76,31 @@ class Answer:
             return f"{self.value:,.0f}"
         return f"{self.value:,.0f} ({self.low:,.0f} to {self.high:,.0f})"
 
+    def __repr__(self) -> str:
+        changed = [name for name in CHANGES if getattr(self, name)]
+        return f"<Answer: {', '.join([str(self), *changed])}>"
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A table with one row: trips, low, high, and whether the area was grown, cut or repaired."""
+        import pandas
+
+        flags = {name: getattr(self, name) for name in CHANGES}
+        return pandas.DataFrame([{self.column: self.value, "low": self.low, "high": self.high, **flags}])
+
 
 @dataclass(frozen=True, eq=False)
 class Answers:
     """Answers to many areas or lines, float64[m] each, and where these are on the map.
 
-    NaN stands for the answer to an area outside the map, and for an interval that the mechanism does not give.
+    NaN stands for the answer to an area outside the map, and for an interval that the mechanism does not give. `column`
+    is the name of the values in a table, which says so if they are not private.
     """
 
     value: Floats
     low: Floats
     high: Floats
     asked: Snapped | PlacedShapes
+    column: str = "trips"
 
     def __len__(self) -> int:
         return len(self.value)
@@ -91,7 +108,7 @@ class Answers:
     def __getitem__(self, i: int) -> Answer:
         i = operator.index(i)
         flags = {name: bool(mask[i]) for name, mask in self.flags.items()}
-        return Answer(float(self.value[i]), float(self.low[i]), float(self.high[i]), **flags)
+        return Answer(float(self.value[i]), float(self.low[i]), float(self.high[i]), **flags, column=self.column)
 
     @property
     def rectangles(self) -> Snapped:
@@ -103,12 +120,11 @@ class Answers:
     @property
     def flags(self) -> dict[str, Mask]:
         """What was changed before each area or line was answered, by name, bool[m] each: grown, cut, repaired."""
-        names = ("grown", "cut", "repaired")
-        return {name: getattr(self.asked, name) for name in names if hasattr(self.asked, name)}
+        return {name: getattr(self.asked, name) for name in CHANGES if hasattr(self.asked, name)}
 
     @property
     def counted(self) -> str:
-        """The name of the column with the answers: "trips", or "crossings" for lines."""
+        """What is counted: "trips", or "crossings" for lines."""
         return "crossings" if isinstance(self.asked, PlacedLines) else "trips"
 
     def __repr__(self) -> str:
@@ -118,12 +134,16 @@ class Answers:
         return f"<Answers to {asked}{': ' if len(self) else ''}{shown}{', ...' if len(self) > 3 else ''}>"
 
     def to_frame(self) -> pandas.DataFrame:
-        """A table with a row for each rectangle, area or line: its sides as asked, or its name; trips or crossings;
-        low, high, and whether it was grown, cut or repaired."""
+        """A table with a row for each rectangle, area or line: its sides as asked, or its name; trips or crossings
+        (trips_not_private if the release is not private), low, high, and whether it was grown, cut or repaired."""
         import pandas
 
-        if isinstance(self.asked, Snapped):
-            columns: dict[str, Any] = dict(zip(HEADER, self.asked.asked.T, strict=True))
-        else:
-            columns = {"name": self.asked.names}
-        return pandas.DataFrame({**columns, self.counted: self.value, "low": self.low, "high": self.high, **self.flags})
+        answers = {self.column: self.value, "low": self.low, "high": self.high}
+        return pandas.DataFrame({**named(self.asked), **answers, **self.flags})
+
+
+def named(asked: Snapped | PlacedShapes) -> dict[str, Any]:
+    """The first columns of a table of answers: the sides of rectangles as they were asked, or the names of areas."""
+    if isinstance(asked, Snapped):
+        return dict(zip(HEADER, asked.asked.T, strict=True))
+    return {"name": asked.names}

@@ -13,7 +13,7 @@ import numpy as np
 import shapely
 
 from dqam.errors import InputError
-from dqam.geometry.areas import PlacedAreas, is_geometry, place_areas
+from dqam.geometry.areas import PlacedAreas, is_geometry, on_map, place_areas
 from dqam.geometry.arrays import Floats, Integers, Mask, Shapes
 from dqam.geometry.flow_table import Covered, FlowTable, boxes
 from dqam.geometry.lattice import Lattice
@@ -97,7 +97,8 @@ def flow(release: PublishedMap, origin: Any, destination: Any, crs: str | None, 
     out, into = (_shapes(end, release) for end in ends)
     value, variance = table.between(table.leaving(out), table.arriving(into))
     low, high = _interval(value[0], variance[0], confidence)
-    return Answer(float(value[0, 0]), float(low[0]), float(high[0]), **flags)
+    column = release.provenance.column("trips")
+    return Answer(float(value[0, 0]), float(low[0]), float(high[0]), **flags, column=column)
 
 
 def flows_between(release: PublishedMap, placed: PlacedAreas, confidence: float, least: float | None = None) -> Flows:
@@ -205,11 +206,11 @@ def one_end(
 
     table = table_of(release)
     if zones is None:
-        placed, geometry = None, _on_map(boxes(table.cells), release)
+        placed, geometry = None, on_map(boxes(table.cells), release.grid)
         called = np.arange(len(geometry))
     else:
         placed, called = _zones(zones, names, release, crs)
-        geometry = _on_map(placed.shapes, release)
+        geometry = on_map(placed.shapes, release.grid)
     found = flows_of(release, area, leaving, placed, confidence, least, crs)
     at = found.destination if leaving else found.origin
     columns = {
@@ -223,7 +224,7 @@ def one_end(
 
 def bounds_of(lattice: Lattice, release: PublishedMap) -> Floats:
     """float64[cells, 4]: west, south, east and north of the cells of a lattice, row by row from the south."""
-    return np.asarray(shapely.bounds(_on_map(boxes(lattice), release)))
+    return np.asarray(shapely.bounds(on_map(boxes(lattice), release.grid)))
 
 
 def _interval(value: Floats, variance: Floats, confidence: float) -> tuple[Floats, Floats]:
@@ -285,12 +286,6 @@ def _zones(zones: Any, names: Any, release: PublishedMap, crs: str | None) -> tu
             stacklevel=4,
         )
     return placed, called
-
-
-def _on_map(shapes: Shapes, release: PublishedMap) -> Shapes:
-    """Shapes in cells, in the CRS of the map."""
-    grid = release.grid
-    return np.asarray(shapely.transform(shapes, lambda xy: np.stack(grid.from_cells(xy[:, 0], xy[:, 1]), axis=1)))
 
 
 def largest(frame: pandas.DataFrame, k: int, column: str) -> pandas.DataFrame:

@@ -7,6 +7,7 @@ from typing import Any
 
 from dqam.geometry.areas import PlacedShapes
 from dqam.geometry.grid import Grid, is_degrees
+from dqam.geometry.rectangles import Snapped
 from dqam.release.answers import Answers
 
 CALLER = 3  # the stack level of who asks a release, which asks the functions here
@@ -39,9 +40,13 @@ def is_frame(table: Any) -> bool:
 
 def with_answers(table: Any, answers: Answers, column: str) -> Any:
     """A copy of a GeoDataFrame with the answers; warnings say what was repaired or cut off, or has none."""
-    asked = answers.asked
-    assert isinstance(asked, PlacedShapes)
-    what = "area" if answers.counted == "trips" else "line"
+    warn_of_changes(answers.asked, "area" if answers.counted == "trips" else "line", CALLER + 1)
+    return table.assign(**{column: answers.value, "low": answers.low, "high": answers.high})
+
+
+def warn_of_changes(asked: Snapped | PlacedShapes, what: str, caller: int = CALLER) -> None:
+    """Warn of what was repaired, was cut off, or is outside the map."""
+    assert isinstance(asked, PlacedShapes)  # as geometries are
     for mask, of_one, of_several in (
         (asked.repaired, "crossed itself and was repaired", "crossed themselves and were repaired"),
         (asked.cut & ~asked.outside, "was clipped to the bounds of the map", "were clipped to the bounds of the map"),
@@ -49,5 +54,4 @@ def with_answers(table: Any, answers: Answers, column: str) -> Any:
     ):
         if count := int(mask.sum()):
             things = f"{count:,} of {len(asked):,} {what}{'' if len(asked) == 1 else 's'}"
-            warnings.warn(f"{things} {of_one if count == 1 else of_several}.", UserWarning, stacklevel=CALLER)
-    return table.assign(**{column: answers.value, "low": answers.low, "high": answers.high})
+            warnings.warn(f"{things} {of_one if count == 1 else of_several}.", UserWarning, stacklevel=caller)

@@ -71,7 +71,7 @@ def draw_picture(release: PublishedMap) -> Picture:
     side = -(-max(grid.shape) // step)
     blocks = release.cells(side)
     counts = blocks.value.reshape(Lattice.even(grid, side).shape)
-    low, high = _range(counts)
+    low, high = colour_range(counts)
     size = ground(grid)
     drawn, stretched = _aspect(grid)
     uncertainty = release.uncertainty
@@ -82,7 +82,7 @@ def draw_picture(release: PublishedMap) -> Picture:
         source=_source(counts, low, high),
         aspect=drawn,
         stretched=stretched,
-        place=_place(grid, step),
+        place=place_of(grid, step),
         most=float(blocks.value.max()),
         where=_where(blocks.rectangles.cells[int(blocks.value.argmax())], grid),
         typical=float(np.median(blocks.value)),
@@ -116,7 +116,7 @@ def draw_small(release: PublishedMap) -> str:
     step = -(-max(release.grid.shape) // SMALL_BLOCKS)
     side = -(-max(release.grid.shape) // step)
     counts = release.cells(side).value.reshape(Lattice.even(release.grid, side).shape)
-    return _source(counts, *_range(counts))
+    return _source(counts, *colour_range(counts))
 
 
 def draw_slices(release: PublishedMap) -> SmallPictures:
@@ -126,9 +126,9 @@ def draw_slices(release: PublishedMap) -> SmallPictures:
     side = -(-max(grid.shape) // step)
     shape = Lattice.even(grid, side).shape
     counts = [each.reshape(shape) for each in release.values_by_slice(release.cells(side).rectangles)]
-    low, high = _range(np.concatenate(counts))
+    low, high = colour_range(np.concatenate(counts))
     return SmallPictures(
-        [_source(each, low, high) for each in counts], _aspect(grid)[0], _place(grid, step), _ticks(low, high)
+        [_source(each, low, high) for each in counts], _aspect(grid)[0], place_of(grid, step), _ticks(low, high)
     )
 
 
@@ -141,7 +141,7 @@ def _aspect(grid: Grid) -> tuple[float, bool]:
     return drawn, drawn != aspect
 
 
-def _place(grid: Grid, step: int) -> str:
+def place_of(grid: Grid, step: int) -> str:
     """What a block of step by step cells is, in words."""
     place = f"a block of {step} {TIMES} {step} cells" if step > 1 else "a cell"
     if ground(grid) is not None:
@@ -161,7 +161,7 @@ def png(indices: Bytes, palette: Bytes) -> bytes:
     return stream.getvalue()
 
 
-def _range(counts: Floats) -> tuple[float, float]:
+def colour_range(counts: Floats) -> tuple[float, float]:
     """The numbers of the darkest and the brightest colour: at least a factor of 10 apart and, where there are enough
     trips, none below 1."""
     high = float(counts.max())

@@ -138,6 +138,15 @@ class Provenance:
         kept = f"from at most {self.unit.max_trips} trips of each person{chosen}"
         return kept if not self.scaled_up_to else f"scaled up to all trips {kept}"
 
+    @property
+    def compared_as(self) -> str:
+        """What the numbers count. Two releases can be compared only if this is the same."""
+        if self.unit.name == "trip":
+            return "all trips"
+        if self.scaled_up_to:
+            return "all trips of persons, scaled up"  # however many trips of each person were used
+        return f"at most {self.unit.max_trips} of the trips of each person"
+
 
 def _check_currency(entry: PaidQuestion, concentrated: bool) -> None:
     """Check that a question was paid in the currency of its release, and that this covers its noise."""

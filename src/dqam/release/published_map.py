@@ -228,7 +228,14 @@ class PublishedMap:
             low, high = self.uncertainty.around(value, deviations, confidence, math.inf if endless else None)
         whole = not isinstance(self.histogram, SlicedHistogram)  # cutting would break sums of slices
         most = max(float(self.histogram.total), 0.0) if whole and not endless else math.inf
-        return Answers(np.clip(value, 0, most), low, high, asked)
+        column = self.provenance.column("crossings" if endless else "trips")
+        return Answers(np.clip(value, 0, most), low, high, asked, column)
+
+    def deviations(self, asked: Snapped | PlacedShapes) -> Floats:
+        """float64[m]: the standard deviations of the answers; NaN if the mechanism gives no intervals."""
+        if self.uncertainty is None:
+            return np.full(len(asked.cut), np.nan)
+        return _deviations(self.uncertainty, self.histogram, asked)
 
     def cells(self, blocks: int | None = None, confidence: float = CONFIDENCE) -> Answers:
         """The answers for all cells or, with `blocks`, for about that many blocks of cells along the longer side.

@@ -7,14 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dqam.errors import InputError
+from dqam.geometry.areas import is_geometry
 from dqam.release.answers import Answer
-from dqam.release.published_map import CONFIDENCE, PublishedMap
+from dqam.release.frames import declared_crs, is_frame, warn_of_changes
+from dqam.release.published_map import CONFIDENCE, PublishedMap, geometries
 
 if TYPE_CHECKING:
     import geopandas
     import pandas
     import xarray
+    from matplotlib.axes import Axes
+
+    from dqam.release.notebook import Explorer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,6 +38,8 @@ class Release(PublishedMap):
     flows(zones), largest_flows(k)   the trips between all pairs of zones, and the largest of these
     trips                            all distinct trips on the map
     cells()                          every cell, or blocks of cells
+    difference(other, areas)         how many more trips there are than in another release
+    plot(), explore()                a picture, and a page to ask, in a notebook
     report(), to_geodataframe(), to_h3(resolution), to_xarray(), save(path)
 
     `grid` is where the map is; `provenance` is how it was made and what it guarantees. Everything in a release was
@@ -120,6 +129,76 @@ class Release(PublishedMap):
             zones = bounds_of(table_of(release).tiles, release)
         return largest(release.flows(zones, **options), k, column)
 
+    def difference(
+        self,
+        other: PublishedMap,
+        areas: Any,
+        *,
+        crs: str | None = None,
+        confidence: float = CONFIDENCE,
+        slices: str | Sequence[str] | None = None,
+    ) -> Any:
+        """The trips through one or many areas in this release minus those in another, such as that of an earlier month.
+
+        One area, as in `count`, gives one `Difference`; many, as in `counts`, give `Differences`, and a GeoDataFrame
+        gives a copy of it with the columns trips, trips_of_other, difference, low and high (with `_not_private` in
+        their names if the releases are not). The intervals are for two independent publications: variances add up.
+
+        The maps may have different grids. Each keeps its own promise, and for whoever is in both, the two add up. With
+        `slices`, only the trips of these slices are counted in both.
+
+        Raises:
+            InputError: the two count different things, such as all trips and 5 trips of each person, or are from the
+                same publication.
+        """
+        from dqam.release.difference import differences
+
+        crs = crs or declared_crs(areas, self.grid)
+        if is_frame(areas):
+            found = differences(self, other, areas.geometry, crs, confidence, slices)
+            warn_of_changes(found.first.asked, "area")
+            return areas.assign(**found.columns)
+        alone = is_geometry(areas) or (np.ndim(areas) == 1 and np.size(areas) == 4 and not geometries(areas))
+        found = differences(self, other, [areas] if alone else areas, crs, confidence, slices)
+        return found[0] if alone else found
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        area: Any = None,
+        slices: str | Sequence[str] | None = None,
+        *,
+        blocks: int | None = None,
+        crs: str | None = None,
+        confidence: float = CONFIDENCE,
+        legend: bool = True,
+        figsize: tuple[float, float] | None = None,
+        **options: Any,
+    ) -> Axes:
+        """Draw the map with matplotlib, in its own CRS; returns the axes.
+
+        Args:
+            ax: draws on these axes; by default on those of a new figure.
+            area: a polygon or rectangle, as in `count`, to outline; the title says the answer for it.
+            slices: draws only the trips of these slices.
+            blocks: of cells along the longer side; by default the cells themselves, or 256 blocks if there are more.
+            crs: of the area, if it is not that of the map.
+            confidence: of the interval in the title.
+            legend: whether to draw a colour bar.
+            figsize: of a new figure, in inches.
+            options: for `Axes.pcolormesh`, such as cmap, norm, vmin, vmax and alpha.
+        """
+        from dqam.release.plot import plot
+
+        release = self if slices is None else self.select(slices)
+        return plot(release, ax, area, blocks, crs, confidence, legend, figsize, options)
+
+    def explore(self, height: int = 640) -> Explorer:
+        """The explorer in a notebook: ask for areas on the map, without a server or a network."""
+        from dqam.release.notebook import Explorer
+
+        return Explorer.of(self, height)
+
     def to_xarray(self) -> xarray.Dataset:
         """Faces, edges and everything else that is saved, by CF conventions."""
         from dqam.release.file import to_dataset
@@ -163,6 +242,12 @@ class Release(PublishedMap):
         from dqam.release.report import report
 
         return report(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a picture, the guarantee, the number of trips, and how to ask."""
+        from dqam.release.notebook import describe
+
+        return describe(self)
 
     def __repr__(self) -> str:
         flows = "" if self.flow_table is None else ", with flows"

@@ -141,8 +141,7 @@ function sameSlices() {
 /** Whether the two releases have the same unit and count the same: all trips, or at most as many of each person. */
 function sameUnit() {
   const [a, b] = [state.releases[state.show], state.releases[state.against]];
-  const scaled = a.scaled_up && b.scaled_up; // to all trips, however many of each person were used
-  return a.unit.name === b.unit.name && a.scaled_up === b.scaled_up && (scaled || a.unit.max_trips === b.unit.max_trips);
+  return a.compared_as === b.compared_as;
 }
 
 /** Why the two releases are not compared, in sentences; empty if they are. */
@@ -1082,7 +1081,7 @@ function writeAddress() {
   if (state.theme) parts.push(`theme=${state.theme}`);
   if (state.opacity !== 85) parts.push(`opacity=${state.opacity}`);
   writtenAddress = `#${parts.join("&")}`;
-  history.replaceState(null, "", writtenAddress);
+  if (location.protocol !== "about:") history.replaceState(null, "", writtenAddress); // a page within a notebook has no address
 }
 
 function numbers(text, wanted) {
