@@ -15,6 +15,7 @@ from starlette.staticfiles import StaticFiles
 
 from dqam.errors import InputError
 from dqam.explorer.answering import ask_rectangles, ask_release, columns, release_info
+from dqam.explorer.edr import make_router
 from dqam.explorer.geojson import (
     InvalidGeojsonError,
     Kind,
@@ -126,6 +127,8 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
     async def in_background(work: Callable[[], T]) -> T:
         async with busy:
             return await run_in_threadpool(work)
+
+    app.include_router(make_router(named, in_background))
 
     async def kept(cache: Cache[K, T], key: K) -> T:
         return cache(key) if key in cache else await in_background(lambda: cache(key))
