@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dqam.release.answers import Answer, Answers
     from dqam.release.release import Release
 
+SERVING = ("fastapi", "uvicorn", "covjson_pydantic", "edr_pydantic")  # what the extra `serve` installs
 RELEASE = click.argument("release", metavar="RELEASE", type=PATH)
 
 
@@ -331,7 +332,7 @@ def serve(releases: tuple[Path, ...], host: str, port: int, tiles: str | None, a
     """Show RELEASEs in the browser, where you can draw rectangles, polygons and lines on the map and see their counts.
 
     Drop a GeoJSON file of zones or lines onto the map to see the answers for all of them. The page needs no internet
-    access.
+    access. Tools that know OGC API - Environmental Data Retrieval find it below /edr.
 
     \b
       dqam serve porto.nc
@@ -339,8 +340,8 @@ def serve(releases: tuple[Path, ...], host: str, port: int, tiles: str | None, a
     """
     import dqam
 
-    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
-        raise InputError("The page needs fastapi and uvicorn, which are not installed: pip install 'dqam[serve]'.")
+    if missing := [name for name in SERVING if find_spec(name) is None]:
+        raise InputError(f"The page needs {', '.join(missing)}, not installed here: pip install 'dqam[serve]'.")
     from dqam.explorer import serve as run
 
     def say(address: str) -> None:

@@ -77,6 +77,8 @@ A release can have slices, such as the hours of the day. Every trip is in exactl
 
 A request has at most 1 MiB and {MOST_RECTANGLES:,} rectangles, or 8 MiB of GeoJSON with {MOST_FEATURES:,} features and
 {MOST_CORNERS:,} corners in all. An error is reported as `{{"error": "one sentence"}}`.
+
+Below `/edr`, the server speaks OGC API - Environmental Data Retrieval 1.1, for tools that know this standard.
 """
 AT_ONCE = 2  # long requests that are handled at the same time; the others wait
 K = TypeVar("K")
@@ -127,8 +129,6 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
     async def in_background(work: Callable[[], T]) -> T:
         async with busy:
             return await run_in_threadpool(work)
-
-    app.include_router(make_router(named, in_background))
 
     async def kept(cache: Cache[K, T], key: K) -> T:
         return cache(key) if key in cache else await in_background(lambda: cache(key))
@@ -323,6 +323,7 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         facts: dict[str, Any] = await kept(one.layer_facts, one.names(slices))
         return Json({**facts, "form": FORM})
 
+    app.include_router(make_router(named, in_background))
     return app
 
 

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 from covjson_pydantic.coverage import Coverage, CoverageCollection
 from edr_pydantic.capabilities import ConformanceModel, LandingPageModel
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
-from pydantic import BaseModel
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
 
 from dqam.errors import InputError
 from dqam.explorer.edr_coverages import to_coverage, to_geojson
@@ -38,23 +39,21 @@ Key = Annotated[str, Path(alias="collection", description="Id of the collection,
 class Metadata(BaseModel):
     """The parameters of requests for metadata."""
 
-    f: Literal["json"] = "json"
+    f: Literal["json"] = Field("json", description="Format.")
 
 
-class CoverageJson(Response):
-    """CoverageJSON."""
-
-    media_type = COVERAGE_TYPE
-
-
-class Model(Response):
+class Model(JSONResponse):
     """JSON of a model, without what is not set."""
-
-    media_type = "application/json"
 
     def render(self, content: BaseModel) -> bytes:
         """The body."""
         return content.model_dump_json(exclude_none=True, by_alias=True).encode()
+
+
+class CoverageJson(Model):
+    """CoverageJSON."""
+
+    media_type = COVERAGE_TYPE
 
 
 def only(query: type[BaseModel]) -> Any:
@@ -121,7 +120,7 @@ def make_router(
             found = query.answer(one)
             if wanted == GEOJSON:
                 return GeoJson(to_geojson(found))
-            return CoverageJson(to_coverage(found).model_dump_json(exclude_none=True))
+            return CoverageJson(to_coverage(found))
 
         return await in_background(work)
 
