@@ -250,7 +250,9 @@ def _say_rest(opened: Release, found: Answers, confidence: float, output: Path |
 
 @click.command()
 @RELEASE
-@click.option("--output", "-o", type=PATH, required=True, help="File to write: .tif, .parquet, .geojson or .csv.")
+@click.option(
+    "--output", "-o", type=PATH, required=True, help="File to write: .tif, .parquet, .geojson, .csv or .stac.json."
+)
 @click.option(
     "--blocks",
     type=click.IntRange(1, 4096),
@@ -263,26 +265,50 @@ def _say_rest(opened: Release, found: Answers, confidence: float, output: Path |
     "for .tif.",
 )
 @click.option("--slices", metavar="NAMES", callback=_names, help="Count only the trips of these slices, such as 07,08.")
+@click.option(
+    "--period",
+    metavar="DAY/DAY",
+    help="First and last day of the trips, such as 2026-03-01/2026-03-31, if that is public; only for .stac.json.",
+)
 @OVERWRITE
 def export(
-    release: Path, output: Path, blocks: int | None, h3: int | None, slices: list[str] | None, overwrite: bool
+    release: Path,
+    output: Path,
+    blocks: int | None,
+    h3: int | None,
+    slices: list[str] | None,
+    period: str | None,
+    overwrite: bool,
 ) -> None:
     """Export the cells of a RELEASE, or H3 hexagons, as GeoTIFF, GeoParquet, GeoJSON or CSV, with intervals.
 
     Do not add up cells: a trip through two of them counts in both. To count the trips in an area, use `dqam query`. If
     the release has slices, each has a further column or band, and these add up to the values for all trips.
 
+    A name that ends with .stac.json stands for an item of STAC, for catalogues of geodata. It has no cells, but says
+    where the map is and what it guarantees, and refers to RELEASE by its checksum.
+
     \b
       dqam export porto.nc -o porto.tif               cloud-optimised, with the bands trips, low and high
       dqam export porto.nc -o porto.parquet --blocks 32
       dqam export porto.nc --h3 9 -o hexagons.parquet
+      dqam export porto.nc -o porto.stac.json --period 2013-07-01/2014-06-30
     """
     import dqam
     from dqam.release.export import export as write
     from dqam.release.hexagons import note_on_size
+    from dqam.release.stac import SUFFIX, export_item
 
     writable(output, release)
     refuse_to_replace(output, overwrite)
+    if output.name.lower().endswith(SUFFIX):
+        if any(option is not None for option in (blocks, h3, slices)):
+            raise InputError(f"{output.name} describes the whole release; leave out --blocks, --h3 and --slices.")
+        export_item(dqam.open(release), release, output, period)
+        answers.print(str(output), markup=False, soft_wrap=True)
+        return
+    if period is not None:
+        raise InputError(f"--period is only for a file that ends with {SUFFIX}; {output.name} does not.")
     opened = dqam.open(release) if slices is None else dqam.open(release).select(slices)
     write(opened, output, blocks, h3)
     if h3 is not None and (note := note_on_size(opened, h3)):
