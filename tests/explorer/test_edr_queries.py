@@ -8,6 +8,7 @@ import shapely
 
 from dqam.errors import InputError
 from dqam.explorer.edr_queries import MOST_VALUES, Area, Cube, Options, Position, blocks, read_wkt
+from dqam.explorer.schema import MOST_FEATURES
 from dqam.explorer.selections import ShownRelease
 from dqam.geometry.grid import Grid
 from dqam.release.release import Release
@@ -84,17 +85,20 @@ def test_a_large_cube_is_combined_into_blocks(first: Release) -> None:
     release = numbered(Grid.over((0, 0, 1, 1), 10), first)
     (answers,) = Cube(bbox="0,0,1,1").answer(ShownRelease("one", release)).answers
     assert len(answers) == 256 * 256 == MOST_VALUES
+    (answers,) = Cube(bbox="0,0,1,1", f="GeoJSON").answer(ShownRelease("one", release)).answers
+    assert len(answers) == 100 * 100 == MOST_FEATURES
 
 
 @pytest.mark.parametrize("slices", [1, 7, 168])
 @pytest.mark.parametrize(("columns", "rows"), [(1, 1), (256, 256), (4096, 1), (1, 4096), (4096, 4096), (300, 4000)])
 def test_blocks_are_as_many_as_there_may_be(columns: int, rows: int, slices: int) -> None:
-    across, up = blocks(columns, rows, slices, None, None)
+    most = MOST_VALUES // slices
+    across, up = blocks(columns, rows, most, None, None)
     assert 1 <= across <= columns
     assert 1 <= up <= rows
-    assert across * up * slices <= MOST_VALUES
-    assert (across, up) == (columns, rows) or across * up * slices > 0.5 * MOST_VALUES
-    assert blocks(columns, rows, slices, 1, 1) == (1, 1)
+    assert across * up <= most
+    assert (across, up) == (columns, rows) or across * up > 0.5 * most
+    assert blocks(columns, rows, most, 1, 1) == (1, 1)
 
 
 def asking(release: Release, query: type[Options], **options: Any) -> None:
@@ -142,11 +146,22 @@ def test_a_grid_that_is_not_in_degrees_is_no_grid_in_degrees(projected: Release)
     asking(projected, Cube, bbox="305000,5805000,306000,5806000", crs="EPSG:28355")
 
 
-def test_too_many_values_are_refused() -> None:
-    with pytest.raises(InputError, match="at most 65,536 values"):
-        blocks(1024, 1024, 1, 0, 0)
-    with pytest.raises(InputError, match="in 24 slices have more"):
-        blocks(256, 256, 24, 0, 0)
+def test_too_many_values_are_refused(hourly: Release) -> None:
+    with pytest.raises(InputError, match="at most 65,536 blocks of cells for each slice; 1,024 x 1,024 are more"):
+        blocks(1024, 1024, MOST_VALUES, 0, 0)
+    cells = {"bbox": "-31,44,-29,46", "f": "GeoJSON", "slice": "00/23", "resolution-x": 0, "resolution-y": 0}
+    with pytest.raises(InputError, match="at most 416 blocks .* 32 x 32 are more"):
+        asking(hourly, Cube, **cells)
+
+
+def test_all_slices_together_have_the_numbers_of_each(hourly: Release) -> None:
+    one = ShownRelease("one", hourly)
+    for query in (Area(coords=TWO, slice="00/23"), Area(coords=BOX, slice="00/23")):
+        found = query.answer(one)
+        assert found.slices == list(hourly.slices)
+        for name, answers in zip(found.slices, found.answers, strict=True):
+            shape = shapely.from_wkt(query.coords)
+            assert tuple(answers[0]) == tuple(hourly.count(shape, crs="EPSG:4326", slices=name))
 
 
 def test_well_known_text_is_read_strictly() -> None:

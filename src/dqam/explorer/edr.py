@@ -114,11 +114,12 @@ def make_router(
 
     async def answer(key: str, query: Options, request: Request) -> Response:
         one = find(key)
-        wanted = query.f or (GEOJSON if GEOJSON_TYPE in request.headers.get("accept", "") else None)
+        if query.f is None and GEOJSON_TYPE in request.headers.get("accept", ""):
+            query.f = "GeoJSON"
 
         def work() -> Response:
             found = query.answer(one)
-            if wanted == GEOJSON:
+            if query.f == GEOJSON:
                 return GeoJson(to_geojson(found))
             return CoverageJson(to_coverage(found))
 
@@ -148,8 +149,8 @@ def make_router(
     @router.get(**about("cube", Cube))
     async def cube(request: Request, key: Key, query: Annotated[Cube, Query()]) -> Response:
         """The cells do not add up: a trip through two of them counts in both. An answer has at most 65,536 values of a
-        parameter; if the box has more cells, they are combined into blocks. The grid is in the CRS of the map, and the
-        box must be too."""
+        parameter, or 10,000 features as GeoJSON; if the box has more cells, they are combined into blocks. The grid is
+        in the CRS of the map, and the box must be too."""
         return await answer(key, query, request)
 
     return router

@@ -14,7 +14,7 @@ from dqam.errors import InputError
 from dqam.explorer.answering import ask_release
 from dqam.explorer.edr_coverages import Found
 from dqam.explorer.edr_metadata import CRS84, crs_codes, descriptions, has_degrees
-from dqam.explorer.schema import CONFIDENCE_MEANING
+from dqam.explorer.schema import CONFIDENCE_MEANING, MOST_FEATURES
 from dqam.explorer.selections import ShownRelease
 from dqam.geometry.areas import PlacedAreas, place_areas
 from dqam.geometry.arrays import Integers
@@ -25,6 +25,7 @@ from dqam.release.published_map import CONFIDENCE
 from dqam.release.release import Release
 
 MOST_VALUES = 1 << 16  # cells or blocks of one answer, of all slices together
+FEW = 4  # one slice takes at most this many times as long as one of all slices that are answered together
 NO_SUCH_DIMENSION = {
     "datetime": "a release does not tell when its trips took place. Slices, such as hours of the day, recur; if the "
     "collection has them, select them with the parameter slice",
@@ -98,8 +99,13 @@ class Options(BaseModel):
     def found(self, one: ShownRelease, place: Any, asked: Any) -> Found:
         """The answers to what is placed on the grid."""
         release, slices = one.release, self.slices(one.release)
-        selected = [one.select((name,)) for name in slices] if slices else [release]
-        answers: list[Answers] = [each.counts(asked, confidence=self.confidence) for each in selected]
+        answers: list[Answers]
+        if len(slices) * FEW < len(release.slices) or not slices:
+            selected = [one.select((name,)) for name in slices] if slices else [release]
+            answers = [each.counts(asked, confidence=self.confidence) for each in selected]
+        else:  # the same numbers
+            each_slice = dict(zip(release.slices, release.by_slice(asked, self.confidence), strict=True))
+            answers = [each_slice[name] for name in slices]
         return Found(release, self.code(release), place, answers, slices, self.names(release), self.confidence)
 
 
@@ -171,8 +177,8 @@ class Cube(Options):
 
         around = ask_release(place, grid, [sides], "grid", self.confidence)
         west, south, east, north = around.cells[0].tolist()
-        slices = len(self.slices(release)) or 1
-        columns, rows = blocks(east - west, north - south, slices, self.resolution_x, self.resolution_y)
+        most = (MOST_FEATURES if self.f == "GeoJSON" else MOST_VALUES) // (len(self.slices(release)) or 1)
+        columns, rows = blocks(east - west, north - south, most, self.resolution_x, self.resolution_y)
         u, v = _lines(west, east, columns), _lines(south, north, rows)
         low_u, low_v = np.meshgrid(u[:-1], v[:-1])
         high_u, high_v = np.meshgrid(u[1:], v[1:])
@@ -204,17 +210,16 @@ EXAMPLES = {
 }
 
 
-def blocks(columns: int, rows: int, slices: int, wide: int | None, high: int | None) -> tuple[int, int]:
+def blocks(columns: int, rows: int, most: int, wide: int | None, high: int | None) -> tuple[int, int]:
     """How many blocks of cells an answer has from west to east and from south to north: as many as were asked for or,
-    by default, as many as there may be.
+    by default, nearly as many as there may be.
 
-    >>> blocks(512, 256, 1, None, None), blocks(512, 256, 1, 4, None), blocks(512, 256, 1, 4, 0)
+    >>> blocks(512, 256, 65_536, None, None), blocks(512, 256, 65_536, 4, None), blocks(512, 256, 65_536, 4, 0)
     ((362, 181), (4, 256), (4, 256))
     """
     for name, asked, cells in (("x", wide, columns), ("y", high, rows)):
         if asked is not None and asked > cells:
             raise InputError(f"resolution-{name} is {asked:,}, but the box has {cells:,} cells; give 0 to {cells:,}.")
-    most = MOST_VALUES // slices
     across, up = (cells if asked == 0 else asked for asked, cells in ((wide, columns), (high, rows)))
     share = min(1.0, math.sqrt(most / (columns * rows)))
     if across is None:
@@ -223,9 +228,8 @@ def blocks(columns: int, rows: int, slices: int, wide: int | None, high: int | N
         up = max(1, min(rows, most // across))
     if across * up > most:
         raise InputError(
-            f"An answer has at most {MOST_VALUES:,} values of a parameter; {across:,} x {up:,} blocks in {slices} "
-            f"slice{'' if slices == 1 else 's'} have more. Give a smaller bbox, or leave out resolution-x and "
-            "resolution-y."
+            f"This answer can have at most {most:,} blocks of cells for each slice; {across:,} x {up:,} are more. Give "
+            "a smaller bbox, fewer slices, or leave out resolution-x and resolution-y."
         )
     return across, up
 
