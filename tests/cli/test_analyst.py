@@ -49,6 +49,24 @@ def test_query_export_and_report(trips: Path, tmp_path: Path, ledger: Path) -> N
     ]
 
 
+def test_export_of_an_item_for_catalogues(tmp_path: Path) -> None:
+    as_if_private(seeded()).save(tmp_path / "map.nc")
+    target = tmp_path / "map.stac.json"
+    done = run("export", tmp_path / "map.nc", "-o", target, "--period", "2026-03-01/2026-03-31")
+    assert (done.returncode, done.stdout.split()) == (0, [str(target)])
+    told = json.loads(target.read_text())
+    assert told["assets"]["release"]["href"] == "map.nc"
+    assert told["properties"]["start_datetime"] == "2026-03-01T00:00:00Z"
+    assert run("export", tmp_path / "map.nc", "-o", target).returncode == 2
+    for options, words in (
+        (["-o", target, "--overwrite", "--blocks", "4"], "leave out --blocks"),
+        (["-o", tmp_path / "cells.csv", "--period", "2026-03-01/2026-03-31"], "--period is only for"),
+    ):
+        refused = run("export", tmp_path / "map.nc", *options)
+        assert refused.returncode == 2
+        assert words in refused.stderr
+
+
 def test_query_says_which_delta(tmp_path: Path) -> None:
     with_delta(as_if_private(seeded())).save(tmp_path / "map.nc")
     found = json.loads(run("query", tmp_path / "map.nc", *MIDDLE, "--json").stdout)

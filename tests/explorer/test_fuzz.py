@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import schemathesis
+import shapely
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis.generation import GenerationMode
@@ -27,8 +28,16 @@ OPERATIONS = {
     "flows": ("POST", "/api/releases/{n}/flows", 30, {200, 400, 404}),
     "largest": ("POST", "/api/releases/{n}/flows/largest", 30, {200, 400, 404}),
     "lattice": ("GET", "/api/releases/{n}/flows/lattice", 40, {200, 400, 404}),
+    "edr": ("GET", "/edr", 1, {200}),
+    "conformance": ("GET", "/edr/conformance", 1, {200}),
+    "collections": ("GET", "/edr/collections", 1, {200}),
+    "collection": ("GET", "/edr/collections/{collection}", 10, {200, 404}),
+    "position": ("GET", "/edr/collections/{collection}/position", 40, {200, 400, 404}),
+    "area": ("GET", "/edr/collections/{collection}/area", 40, {200, 400, 404}),
+    "cube": ("GET", "/edr/collections/{collection}/cube", 40, {200, 400, 404}),
 }
 FLOWS = {"flow", "flows", "largest", "lattice"}
+KEYS = ("open", "metres", "none")  # of collections
 
 
 def onto(sides: list[float], served: Served, n: int) -> list[float]:
@@ -45,11 +54,16 @@ def onto(sides: list[float], served: Served, n: int) -> list[float]:
     ]
 
 
+EDR = {  # parameters that name a place
+    "position": lambda sides: {"coords": "POINT({} {})".format(*sides)},
+    "area": lambda sides: {"coords": shapely.box(*sides).wkt},
+    "cube": lambda sides: {"bbox": ",".join(map(repr, sides)), "resolution-x": 3, "resolution-y": 2},
+}
 CASES = [  # where there are no parameters, there is nothing to get wrong
     pytest.param(name, mode, id=f"{name}-{mode.name.lower()}")
     for name, (_, path, *_) in OPERATIONS.items()
     for mode in GenerationMode
-    if mode is GenerationMode.POSITIVE or "{n}" in path
+    if mode is GenerationMode.POSITIVE or "{" in path
 ]
 
 
@@ -88,6 +102,14 @@ def test_any_request(request: pytest.FixtureRequest, name: str, mode: Generation
                 case.body = {key: value for key, value in case.body.items() if key in ("by", "k")}
                 if name == "flows" and n < len(served.releases):
                     case.body |= {"from": onto([0.0, 0.0, 1.0, 1.0], served, n)}
+        if positive and "{collection}" in path:
+            case.path_parameters = {"collection": KEYS[n]}
+            if on_the_map and n < 2 and name in EDR:
+                case.query = {**case.query, **EDR[name](onto([n, -1, 1, 0.5], served, n))}
+                for option in ("crs", "slice", "parameter-name", "parameter_names"):
+                    case.query.pop(option, None)
+                if name == "cube" and n == 1:
+                    case.query = {**case.query, "bbox": "305000,5805000,307000,5807000", "crs": "EPSG:28355"}
         # a sound rectangle may well lie off the map
         status = case.call_and_validate(excluded_checks=[positive_data_acceptance]).status_code
         if method == "GET" and not positive and status == 200 and not KNOWN & set(case.query or {}):

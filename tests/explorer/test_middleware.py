@@ -36,7 +36,7 @@ def test_a_body_without_a_length_is_not_read_to_its_end(first: Release) -> None:
 
 
 def test_headers(pair: Served, first: Release) -> None:
-    for path in ("/", "/api", "/static/explorer.js", "/api/releases", "/api/releases/0/layer", "/nothing"):
+    for path in ("/", "/api", "/static/explorer.js", "/api/releases", "/api/releases/0/layer", "/edr", "/nothing"):
         told = httpx.get(pair.address + path).headers
         policy = told["Content-Security-Policy"]
         assert "default-src 'self'" in policy
@@ -44,7 +44,7 @@ def test_headers(pair: Served, first: Release) -> None:
         assert "unsafe" not in policy
         assert told["X-Content-Type-Options"] == "nosniff"
         assert told["Referrer-Policy"] == "same-origin"
-        assert ("Access-Control-Allow-Origin" in told) == path.startswith("/api/")
+        assert ("Access-Control-Allow-Origin" in told) == path.startswith(("/api/", "/edr"))
     body = {"rectangles": [[-30.01, 44.99, -29.99, 45.01]]}
     told = httpx.post(f"{pair.address}/api/releases/0/counts", json=body, headers={"Origin": "https://x.org"}).headers
     assert "Access-Control-Allow-Origin" not in told

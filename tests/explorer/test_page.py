@@ -15,7 +15,8 @@ import pytest
 import shapely
 from playwright.sync_api import Browser, Locator, Page, Response, expect, sync_playwright
 
-from tests.explorer.conftest import Served
+from dqam.release.release import Release
+from tests.explorer.conftest import Served, serving
 
 FLAGS = [
     "--headless",
@@ -128,6 +129,18 @@ def test_it_opens_without_a_network(visit: Opener, pair: Served) -> None:
     expect(page.locator("#about")).to_be_hidden()
     page.click("text=API")
     expect(page.locator("article h3").nth(2)).to_contain_text("/api/releases/{n}/count")
+
+
+def test_the_examples_in_the_description_of_the_api_work(visit: Opener, pair: Served, projected: Release) -> None:
+    with serving([("metres", projected)]) as metres:
+        for served in (pair, metres):
+            page = visit(f"{served.address}/")
+            page.click("text=API")
+            expect(page.locator("article h3").first).to_be_visible()
+            links = page.locator("article a").evaluate_all("all => all.map((one) => one.href)")
+            assert sum("/edr/" in link for link in links) == 6
+            for link in links:
+                assert page.request.get(link).status == 200, link
 
 
 def test_the_page_says_which_promise_it_is(visit: Opener, promises: Served) -> None:

@@ -25,6 +25,13 @@ def test_the_description_is_complete(pair: Served) -> None:
         "/api/releases/{n}/flows/lattice",
         "/api/releases/{n}/layer",
         "/api/releases/{n}/layer/facts",
+        "/edr",
+        "/edr/conformance",
+        "/edr/collections",
+        "/edr/collections/{collection}",
+        "/edr/collections/{collection}/position",
+        "/edr/collections/{collection}/area",
+        "/edr/collections/{collection}/cube",
     }
     for methods in told["paths"].values():
         for about in methods.values():
@@ -40,6 +47,17 @@ def test_the_description_is_complete(pair: Served) -> None:
     info = told["components"]["schemas"]["ReleaseInfo"]
     assert info["properties"]["delta"]["anyOf"] == [{"type": "number"}, {"type": "null"}]
     assert {"epsilon", "delta", "promise"} <= set(info["required"])
+
+
+def test_edr_is_described(pair: Served) -> None:
+    told = httpx.get(f"{pair.address}/openapi.json").json()
+    for name in ("position", "area", "cube"):
+        about = told["paths"][f"/edr/collections/{{collection}}/{name}"]["get"]
+        needed = {one["name"] for one in about["parameters"] if one["required"]}
+        assert needed == {"collection", "bbox" if name == "cube" else "coords"}
+        assert {"parameter-name", "slice", "crs", "f", "confidence"} <= {one["name"] for one in about["parameters"]}
+        assert set(about["responses"]) == {"200", "4XX"}
+        assert set(about["responses"]["200"]["content"]) == {"application/prs.coverage+json", "application/geo+json"}
 
 
 def test_geojson_is_described(pair: Served) -> None:

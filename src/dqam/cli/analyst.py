@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from dqam.release.answers import Answer, Answers
     from dqam.release.release import Release
 
+SERVING = ("fastapi", "uvicorn", "covjson_pydantic", "edr_pydantic")  # what the extra `serve` installs
+
 
 @click.command()
 @RELEASE
@@ -236,7 +238,11 @@ def _say_rest(opened: Release, found: Answers, confidence: float, output: Path |
 @click.command()
 @RELEASE
 @click.option(
-    "--output", "-o", type=PATH, required=True, help="File to write: .html, .tif, .parquet, .geojson or .csv."
+    "--output",
+    "-o",
+    type=PATH,
+    required=True,
+    help="File to write: .html, .tif, .parquet, .geojson, .csv or .stac.json.",
 )
 @click.option(
     "--blocks",
@@ -250,9 +256,20 @@ def _say_rest(opened: Release, found: Answers, confidence: float, output: Path |
     "for .tif.",
 )
 @SLICES
+@click.option(
+    "--period",
+    metavar="DAY/DAY",
+    help="First and last day of the trips, such as 2026-03-01/2026-03-31, if that is public; only for .stac.json.",
+)
 @OVERWRITE
 def export(
-    release: Path, output: Path, blocks: int | None, h3: int | None, slices: list[str] | None, overwrite: bool
+    release: Path,
+    output: Path,
+    blocks: int | None,
+    h3: int | None,
+    slices: list[str] | None,
+    period: str | None,
+    overwrite: bool,
 ) -> None:
     """Export a RELEASE as a web page, or its cells or H3 hexagons as GeoTIFF, GeoParquet, GeoJSON or CSV.
 
@@ -264,25 +281,38 @@ def export(
     the release has slices, each has a further column or band, and these add up to the values for all trips. For
     flows, use `dqam flows -o FILE`.
 
+    A name that ends with .stac.json stands for an item of STAC, for catalogues of geodata. It has no cells, but says
+    where the map is and what it guarantees, and refers to RELEASE by its checksum.
+
     \b
       dqam export porto.nc -o porto.html              a page that anyone can open and query
       dqam export porto.nc -o porto.tif               cloud-optimised, with the bands trips, low and high
       dqam export porto.nc -o porto.parquet --blocks 32
       dqam export porto.nc --h3 9 -o hexagons.parquet
+      dqam export porto.nc -o porto.stac.json --period 2013-07-01/2014-06-30
     """
     import dqam
     from dqam.release.export import PAGES
     from dqam.release.export import export as write
     from dqam.release.hexagons import note_on_size
+    from dqam.release.stac import SUFFIX, export_item
 
     writable(output, release)
     refuse_to_replace(output, overwrite)
+    if period is not None and not output.name.lower().endswith(SUFFIX):
+        raise InputError(f"--period is only for a file that ends with {SUFFIX}; {output.name} does not.")
     if output.suffix.lower() in PAGES:
         if given := [name for name, value in (("blocks", blocks), ("h3", h3), ("slices", slices)) if value is not None]:
             raise InputError(f"A page holds the whole release, of which readers choose; leave out --{given[0]}.")
         from dqam.explorer import write_page
 
         write_page(dqam.open(release), output, release.stem)
+        answers.print(str(output), markup=False, soft_wrap=True)
+        return
+    if output.name.lower().endswith(SUFFIX):
+        if any(option is not None for option in (blocks, h3, slices)):
+            raise InputError(f"{output.name} describes the whole release; leave out --blocks, --h3 and --slices.")
+        export_item(dqam.open(release), release, output, period)
         answers.print(str(output), markup=False, soft_wrap=True)
         return
     opened = dqam.open(release) if slices is None else dqam.open(release).select(slices)
@@ -336,7 +366,7 @@ def serve(releases: tuple[Path, ...], host: str, port: int, tiles: str | None, a
     """Show RELEASEs in the browser, where you can draw rectangles, polygons and lines on the map and see their counts.
 
     Drop a GeoJSON file of zones or lines onto the map to see the answers for all of them. The page needs no internet
-    access.
+    access. Tools that know OGC API - Environmental Data Retrieval find it below /edr.
 
     \b
       dqam serve porto.nc
@@ -344,8 +374,8 @@ def serve(releases: tuple[Path, ...], host: str, port: int, tiles: str | None, a
     """
     import dqam
 
-    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
-        raise InputError("The page needs fastapi and uvicorn, which are not installed: pip install 'dqam[serve]'.")
+    if missing := [name for name in SERVING if find_spec(name) is None]:
+        raise InputError(f"The page needs {', '.join(missing)}, not installed here: pip install 'dqam[serve]'.")
     from dqam.explorer import serve as run
 
     def say(address: str) -> None:

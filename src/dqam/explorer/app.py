@@ -15,6 +15,7 @@ from starlette.staticfiles import StaticFiles
 
 from dqam.errors import InputError
 from dqam.explorer.answering import ask_rectangles, ask_release, columns
+from dqam.explorer.edr import make_router
 from dqam.explorer.facts import release_info
 from dqam.explorer.flows import add_flows
 from dqam.explorer.geojson import (
@@ -78,6 +79,8 @@ A release can have slices, such as the hours of the day. Every trip is in exactl
 
 A request has at most 1 MiB and {MOST_RECTANGLES:,} rectangles, or 8 MiB of GeoJSON with {MOST_FEATURES:,} features and
 {MOST_CORNERS:,} corners in all. An error is reported as `{{"error": "one sentence"}}`.
+
+Below `/edr`, the server speaks OGC API - Environmental Data Retrieval 1.1, for tools that know this standard.
 """
 AT_ONCE = 2  # long requests that are handled at the same time; the others wait
 K = TypeVar("K")
@@ -319,6 +322,7 @@ def make_app(releases: Sequence[tuple[str, Release]], tiles: str | None = None, 
         facts: dict[str, Any] = await kept(one.layer_facts, one.names(slices))
         return Json({**facts, "form": FORM})
 
+    app.include_router(make_router(named, in_background))
     return app
 
 

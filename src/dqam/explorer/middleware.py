@@ -13,6 +13,7 @@ from dqam.errors import InputError
 MOST_BYTES = 1 << 20  # of a body
 MOST_GEOJSON_BYTES = 8 << 20  # of a body of GeoJSON
 GEOJSON_PATHS = ("/areas", "/lines", "/profile", "/flow", "/flows", "/flows/largest")
+PUBLIC = ("/api/", "/edr", "/openapi.json")  # what other sites may read
 
 
 def check_tiles(tiles: str) -> str:
@@ -63,7 +64,7 @@ class SecurityHeadersMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        public = scope["method"] in ("GET", "HEAD") and scope["path"].startswith(("/api/", "/openapi.json"))
+        public = scope["method"] in ("GET", "HEAD") and scope["path"].startswith(PUBLIC)
 
         async def send_strict(message: Message) -> None:
             if message["type"] == "http.response.start":

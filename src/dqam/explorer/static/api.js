@@ -76,20 +76,28 @@ function operation(path, method, about, all, examples) {
   if (method === "get") {
     const given = new URLSearchParams();
     for (const one of about.parameters ?? []) {
-      if (one.in === "query" && one.name in examples) given.set(one.name, examples[one.name]);
+      const example = examples[`${path.split("/").pop()}.${one.name}`] ?? examples[one.name];
+      if (one.in === "query" && example !== undefined) given.set(one.name, example);
     }
-    const address = `${path.slice(1).replace("{n}", "0")}${given.size ? `?${given}` : ""}`;
+    const address = `${path.slice(1).replace("{n}", "0").replace("{collection}", examples.collection)}${given.size ? `?${given}` : ""}`;
     parts.push(make("p", {}, "Try ", make("a", { href: address }, `/${address}`)));
   }
   return make("article", { className: "operation" }, ...parts);
 }
 
 async function show() {
-  const [told, [release]] = await Promise.all(["openapi.json", "api/releases"].map((one) => fetch(one).then((answer) => answer.json())));
-  const [west, south, east, north] = release.grid.degrees;
+  const [told, [release], { collections: [{ id: collection }] }] = await Promise.all(
+    ["openapi.json", "api/releases", "edr/collections"].map((one) => fetch(one).then((answer) => answer.json())));
   const inside = (low, high, share) => Number((low + (high - low) * share).toPrecision(8));
-  const examples = {
-    west: inside(west, east, 0.4), south: inside(south, north, 0.4), east: inside(west, east, 0.6), north: inside(south, north, 0.6),
+  const middle = ([west, south, east, north]) => [
+    inside(west, east, 0.4), inside(south, north, 0.4), inside(west, east, 0.6), inside(south, north, 0.6),
+  ];
+  const [west, south, east, north] = middle(release.grid.degrees);
+  const examples = { // by name, or by the end of the path and name
+    west, south, east, north, collection,
+    "position.coords": `POINT(${west} ${south})`,
+    "area.coords": `POLYGON((${west} ${south},${east} ${south},${east} ${north},${west} ${south}))`,
+    "cube.bbox": middle(release.grid.bounds).join(","), "cube.crs": release.grid.crs,
   };
   const all = told.components.schemas;
   page.replaceChildren(...paragraphs(told.info.description));
