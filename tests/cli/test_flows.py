@@ -150,7 +150,7 @@ def test_without_zones_there_are_tiles(city: Path) -> None:
 def test_a_weak_signal_is_called_weak(tmp_path: Path, city: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dqam.mechanisms.flows.tile_side", lambda signal: 1)
     as_if_private(with_flows("0.01", 31)).save(tmp_path / "few.nc")
-    assert "origins and destinations are taken to be independent" in run("flows", tmp_path / "few.nc").stdout
+    assert "origins and destinations are assumed to be independent" in run("flows", tmp_path / "few.nc").stdout
     assert "independent" not in run("flows", city).stdout
 
 

@@ -62,7 +62,7 @@ def test_what_is_not_private_is_named_so(first: Release) -> None:
     assert not told.privacy.private
 
 
-def test_slices_are_a_custom_dimension_and_no_instants(first: Release, hourly: Release) -> None:
+def test_slices_are_a_custom_dimension_and_not_instants(first: Release, hourly: Release) -> None:
     assert collection(HERE, "one", first).extent.custom is None
     extent = collection(HERE, "one", hourly).extent
     assert extent.temporal is None
@@ -70,7 +70,7 @@ def test_slices_are_a_custom_dimension_and_no_instants(first: Release, hourly: R
     (slices,) = extent.custom
     assert (slices.id, slices.interval, slices.values) == ("slice", [["00", "23"]], list(hourly.slices))
     assert "'hour' in Europe/Lisbon" in slices.reference
-    assert "no instants" in slices.reference
+    assert "not instants" in slices.reference
 
 
 def test_extent_and_crs(first: Release, projected: Release) -> None:

@@ -144,7 +144,7 @@ def test_a_release_without_flows(trips_from_to: Served, path: str) -> None:
         ("flow", {"from": [10, 50, 11, 51]}, 400, "does not meet the map"),
         ("flow", {"from": [-29.98, 44.98, -30.0, 45.0]}, 400, "west"),
         ("flows", {}, 400, "Give one area, as from or as to"),
-        ("flows", {"from": A, "to": B}, 400, "for the trips between two areas use /flow"),
+        ("flows", {"from": A, "to": B}, 400, "for the trips between two areas, use /flow"),
         ("flows", {"from": A, "by": "streets"}, 422, "by must be"),
         ("flows", {"from": A, "zones": {"type": "FeatureCollection", "features": []}}, 422, "zones"),
         ("flows", {"from": A, "zones": collection(FAR)}, 400, "does not meet the map"),

@@ -148,7 +148,7 @@ def test_tables_and_words_say_both_promises() -> None:
     ]
     np.testing.assert_array_equal(table["trips"] - table["trips_of_other"], table["difference"])
     words = (
-        "Each release keeps its own promise. A city: Differentially private for one trip, epsilon = 2. "
+        "Each release has its own guarantee. A city: Differentially private for one trip, epsilon = 2. "
         "A city: Differentially private for one trip, epsilon = 1, delta = 1e-8."
     )
     assert table.attrs["promises"] == found.promises

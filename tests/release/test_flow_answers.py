@@ -206,7 +206,7 @@ def test_too_few_to_tell_is_where_the_interval_holds_0() -> None:
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
-        (lambda release: release.flows(), "Give zones for a table of all pairs, or one area"),
+        (lambda release: release.flows(), "Give zones for a table of all pairs, or from_="),
         (lambda release: release.flows(from_=DISC, to=DISC), "not both"),
         (lambda release: release.flows(5), "rows of four numbers"),
         (lambda release: release.flow("Baixa", DISC), "rows of four numbers"),

@@ -230,7 +230,7 @@ def _say_rest(opened: Release, found: Answers, confidence: float, output: Path |
     if opened.note:
         answers.print(opened.note, soft_wrap=True)
     if opened.flow_table is not None:
-        answers.print("This release also has flows, from where to where trips go: see `dqam flows`.", soft_wrap=True)
+        answers.print("This release also has flows between areas; query them with `dqam flows`.", soft_wrap=True)
     if len(found) > SHOWN:
         answers.print(f"... and {len(found) - SHOWN:,} more{'' if output else '; save them with -o FILE'}")
 
@@ -273,16 +273,16 @@ def export(
 ) -> None:
     """Export a RELEASE as a web page, or its cells or H3 hexagons as GeoTIFF, GeoParquet, GeoJSON or CSV.
 
-    The page is the explorer of `dqam serve` in one file. It carries the release and answers any area by itself, without
-    a server or a network. You can put it on any web site or send it by mail.
+    The page is the explorer of `dqam serve` in one file. It contains the release and answers queries for any area by
+    itself, without a server or a network. You can put it on any web site or send it by email.
 
     The other files hold the answers for cells or hexagons, with intervals.
     Do not add up cells: a trip through two of them counts in both. To count the trips in an area, use `dqam query`. If
     the release has slices, each has a further column or band, and these add up to the values for all trips. For
     flows, use `dqam flows -o FILE`.
 
-    A name that ends with .stac.json stands for an item of STAC, for catalogues of geodata. It has no cells, but says
-    where the map is and what it guarantees, and refers to RELEASE by its checksum.
+    A file name that ends with .stac.json writes a STAC item, for geodata catalogues. It contains no cells: it says
+    where the map is and which privacy it guarantees, and identifies RELEASE by its checksum.
 
     \b
       dqam export porto.nc -o porto.html              a page that anyone can open and query
@@ -303,7 +303,7 @@ def export(
         raise InputError(f"--period is only for a file that ends with {SUFFIX}; {output.name} does not.")
     if output.suffix.lower() in PAGES:
         if given := [name for name, value in (("blocks", blocks), ("h3", h3), ("slices", slices)) if value is not None]:
-            raise InputError(f"A page holds the whole release, of which readers choose; leave out --{given[0]}.")
+            raise InputError(f"A page contains the whole release; leave out --{given[0]}.")
         from dqam.explorer import write_page
 
         write_page(dqam.open(release), output, release.stem)
@@ -366,7 +366,7 @@ def serve(releases: tuple[Path, ...], host: str, port: int, tiles: str | None, a
     """Show RELEASEs in the browser, where you can draw rectangles, polygons and lines on the map and see their counts.
 
     Drop a GeoJSON file of zones or lines onto the map to see the answers for all of them. The page needs no internet
-    access. Tools that know OGC API - Environmental Data Retrieval find it below /edr.
+    access. For tools that support OGC API - Environmental Data Retrieval, that API is under /edr.
 
     \b
       dqam serve porto.nc

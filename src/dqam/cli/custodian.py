@@ -115,14 +115,14 @@ MADE_UP = (1_000, 10_000, 100_000)  # numbers of trips to plan for, if none is g
 @click.option(
     "--flows",
     is_flag=True,
-    help="Also publish flows: how many trips go from where to where, for `dqam flows`. They cost a fifth of epsilon, "
-    "and cannot be added to a release later; --plan shows how good they and the map would be.",
+    help="Also publish flows: how many trips go from one area to another, for `dqam flows`. They cost a fifth of "
+    "epsilon and cannot be added to a release later; --plan shows how accurate they and the map would be.",
 )
 @click.option(
     "--flows-share",
     type=Share(),
     metavar="SHARE",
-    help="Share of epsilon for flows, up to 0.7, instead of 0.2; the map has the rest. Implies --flows.",
+    help="Share of epsilon for flows, up to 0.7 (default: 0.2); the map gets the rest. Implies --flows.",
 )
 @click.option("--queries", type=PATH, help="File of rectangles that the map is tuned for: CSV or GeoJSON (public).")
 @click.option(

@@ -15,7 +15,7 @@ from dqam.release.formatting import TIMES, error_in_words, ground, length, perce
 
 
 def show_flows(plan: Plan, forecasts: list[Forecast]) -> None:
-    """Print what flows cost, and how good they would be by size of the areas, if there are any."""
+    """Print what flows cost, and how accurate they would be by size of the areas, if there are any."""
     expected = [(made.trips, made.flows) for made in forecasts if made.flows is not None]
     if not expected:
         return
@@ -52,7 +52,7 @@ def show_flows(plan: Plan, forecasts: list[Forecast]) -> None:
     if expected[0][1].tiles == 1:
         answers.print(
             f"With {expected[0][0]:,} trips, flows would not show which places trips connect: origins and "
-            "destinations would be taken to be independent of each other. Consider a larger --flows-share.",
+            "destinations would be assumed to be independent of each other. Consider a larger --flows-share.",
             soft_wrap=True,
         )
 

@@ -1,4 +1,4 @@
-"""The command `flows`: how many trips go from where to where.
+"""The command `flows`: how many trips go from one area to another.
 
 Areas are the zones of a file, single areas given by name or by four numbers, or the tiles and cells in which flows were
 measured. Files have a row for each pair; the terminal shows the largest pairs first.
@@ -106,14 +106,14 @@ def flows(
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Show how many trips of a RELEASE go from where to where.
+    """Show how many trips go from one area to another, from a RELEASE with flows.
 
     A trip counts once, from the area in which it begins to the area in which it ends. A trip that comes from outside
-    the map begins where it enters the map, and one that leaves it ends where it was last on it. Unlike the counts of
-    `dqam query`, the flows between areas that do not overlap can be added up.
+    the map begins where it enters the map, and one that leaves it ends where it was last on the map. Unlike the counts
+    of `dqam query`, the flows between areas that do not overlap can be added up.
 
-    With --areas, the table has all pairs of zones; with --from or --to, the flows of one area. Without --areas, other
-    areas are the cells or tiles in which flows were measured. "Too few to tell" means that the interval holds 0.
+    With --areas, the table has all pairs of zones; with --from or --to, only the flows of one area. Without --areas,
+    the areas are the tiles or cells in which flows were measured. "Too few to tell" means that the interval contains 0.
 
     \b
     Columns of the output, with a row for each pair:
@@ -286,7 +286,8 @@ def _show(
     unsure = int(found.too_few.sum())
     if unsure:
         answers.print(
-            f"{unsure:,} of {len(found):,} flows are too small to tell from 0: their intervals hold 0.", soft_wrap=True
+            f"{unsure:,} of {len(found):,} flows are too small to tell from 0: their intervals contain 0.",
+            soft_wrap=True,
         )
     answers.print(f"The intervals should contain the true number {confidence:.0%} of the time.", soft_wrap=True)
     if note := flow_note(opened):

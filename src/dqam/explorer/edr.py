@@ -87,12 +87,12 @@ def make_router(
 
     def find(key: str) -> ShownRelease:
         if key not in named:
-            raise NoSuchReleaseError(f"There is no collection {key[:60]!r}; /edr/collections lists those there are.")
+            raise NoSuchReleaseError(f"There is no collection {key[:60]!r}; /edr/collections lists all of them.")
         return named[key]
 
     @router.get("", response_model=LandingPageModel, summary="OGC API - EDR", **metadata)
     async def land(request: Request, query: Annotated[Metadata, Query()]) -> Response:
-        """The landing page of OGC API - Environmental Data Retrieval 1.1, a standard that other tools know."""
+        """The landing page of OGC API - Environmental Data Retrieval 1.1, a standard that many tools support."""
         return Model(landing_page(root_of(request)))
 
     @router.get("/conformance", response_model=ConformanceModel, summary="Supported parts of EDR", **metadata)

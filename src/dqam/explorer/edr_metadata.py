@@ -46,7 +46,7 @@ NOT_ADDED_UP = (
 )
 SLICES_ADD_UP = "Every trip is in exactly one slice, so the trips of slices do add up."
 QUERIES = {
-    "position": "Distinct trips through the cell of the grid that a point is in.",
+    "position": "Distinct trips through the grid cell that contains a point.",
     "area": "Distinct trips through a polygon or multipolygon, as one number.",
     "cube": "Distinct trips through each cell, or block of cells, that meets a rectangle.",
 }
@@ -127,7 +127,7 @@ def landing_page(root: str) -> LandingPageModel:
         links=[
             _link(f"{root}/edr", "self", "application/json", "This page"),
             _link(f"{root}/", "alternate", "text/html", "The maps in the browser"),
-            _link(f"{root}/edr/conformance", "conformance", "application/json", "What is supported of the standard"),
+            _link(f"{root}/edr/conformance", "conformance", "application/json", "Supported parts of the standard"),
             _link(f"{root}/edr/collections", "data", "application/json", "The releases"),
             _link(
                 f"{root}/openapi.json",
@@ -230,7 +230,7 @@ def _slices(release: Release) -> list[Custom] | None:
     clock = f" in {zone}" if zone else ""
     words = (
         f"The slice that the start of a trip is in, by the rule {release.provenance.slices!r}{clock}. Slices by hour, "
-        "weekday or month recur: they are no instants, so datetime cannot select them. "
+        "weekday or month recur: they are not instants, so datetime cannot select them. "
         f"{SLICES_ADD_UP}"
     )
     names: list[str | float] = list(release.slices)

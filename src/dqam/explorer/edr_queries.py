@@ -27,7 +27,7 @@ from dqam.release.release import Release
 MOST_VALUES = 1 << 16  # cells or blocks of one answer, of all slices together
 FEW = 4  # one slice takes at most this many times as long as one of all slices that are answered together
 NO_SUCH_DIMENSION = {
-    "datetime": "a release does not tell when its trips took place. Slices, such as hours of the day, recur; if the "
+    "datetime": "a release does not say when its trips took place. Slices, such as hours of the day, recur; if the "
     "collection has them, select them with the parameter slice",
     "z": "a map has no heights",
 }
@@ -37,9 +37,9 @@ class Options(BaseModel):
     """The parameters that all queries have."""
 
     parameter_name: str | None = Field(
-        None, alias="parameter-name", description="Names of parameters, separated by commas. By default all."
+        None, alias="parameter-name", description="Names of parameters, separated by commas; by default all."
     )
-    parameter_names: str | None = Field(None, description="The same, in the spelling of the client OWSLib.")
+    parameter_names: str | None = Field(None, description="The same, as the client OWSLib spells it.")
     slice: str | None = Field(
         None,
         description="Custom dimension: one slice, several separated by commas, or `first/last` for all from one to "
@@ -113,7 +113,7 @@ class Position(Options):
     """The parameters of a position query."""
 
     coords: str = Field(
-        description="POINT as well-known text; the answer is for the cell of the grid that it is in.",
+        description="POINT as well-known text; the answer is for the grid cell that contains it.",
         examples=["POINT(-30 45)"],
     )
 

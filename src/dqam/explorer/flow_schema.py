@@ -52,7 +52,7 @@ class LargestRequest(BaseModel):
 
 
 class PlacedArea(BaseModel):
-    """What became of an area."""
+    """How an area was changed before it was answered."""
 
     centre: list[float] = Field(description="Longitude and latitude of its centre.")
     grown: bool = Field(description="Whether it is a rectangle and a side moved outward to the next grid line.")
@@ -88,7 +88,7 @@ class Flows(BaseModel):
 
 
 class LargestFlows(BaseModel):
-    """The pairs with most trips, from the largest down, as lists with one item for each pair."""
+    """The pairs with the most trips, the largest first, as lists with one item for each pair."""
 
     by: Literal["tiles", "zones"] = Field(description="What origins and destinations are.")
     origin: list[int] = Field(description="Positions of the origins, in `/flows/lattice` or in the request; from 0.")

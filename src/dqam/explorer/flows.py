@@ -147,7 +147,7 @@ def answer_flows(release: Release, asked: dict[str, Any], crs: str, confidence: 
     table, grid = table_of(release), release.grid
     ways = [name for name in ("from", "to") if name in asked]
     if len(ways) != 1:
-        raise InputError("Give one area, as from or as to; for the trips between two areas use /flow.")
+        raise InputError("Give one area, as from or as to; for the trips between two areas, use /flow.")
     way, by = ways[0], asked.get("by", "cells")
     area = place([asked[way]], grid, crs, [way])
     shape, zones = area.shapes[0], None
@@ -329,7 +329,7 @@ def add_flows(app: FastAPI, selected: Selected, in_background: Callable[[Callabl
     async def largest(
         n: Number, request: Request, crs: Crs = DEGREES, confidence: Confidence = CONFIDENCE, slices: Slices = None
     ) -> Response:
-        """The pairs of zones with most trips from one to the other, or of tiles if no zones are given."""
+        """The pairs of zones with the most trips from one to the other, or pairs of tiles if no zones are given."""
         return await answered(n, request, answer_largest, ("zones", "k"), crs, confidence, slices)
 
     @app.get(

@@ -40,7 +40,7 @@ def pack(release: Release, name: str) -> dict[str, Any]:
         )
     sliced = histogram if isinstance(histogram, SlicedHistogram) else None
     if sliced is not None and not sliced.complete:
-        raise InputError("A page holds all slices, of which readers choose; leave out the selection of slices.")
+        raise InputError("A page contains all slices; leave out the selection of slices.")
     whole = histogram if sliced is None else sliced.whole
     histograms = {"small": whole, **({"large": whole.large} if isinstance(whole, TwoScaleHistogram) else {})}
     arrays: dict[str, Numbers] = {}
@@ -78,7 +78,7 @@ def pack(release: Release, name: str) -> dict[str, Any]:
 
 
 def _place(release: Release, name: str) -> dict[str, Any]:
-    """What is to be known about a release and its coordinates: degrees, or those of the CRS of its map."""
+    """What the page must know about a release and its coordinates: degrees, or those of the CRS of its map."""
     grid, info = release.grid, release_info(0, name, release) | {"flows": False}  # the page does not answer about them
     planar = None
     if is_turned(grid):

@@ -66,7 +66,7 @@ class ShownRelease:
 
     select(names)       some slices of it
     layer(names)        their image
-    layer_facts(names)  what is to be known about the image
+    layer_facts(names)  facts about the image
 
     What these gave last is kept. The names are in the order of the release; none stand for the whole release.
     """

@@ -1,4 +1,4 @@
-"""The explorer as one HTML file, which opens from disk: it carries the numbers of a release and answers by itself.
+"""The explorer as one HTML file that opens from disk: it contains the numbers of a release and computes the answers.
 
 It is made of the files that the server sends. Scripts and styles become part of the page and are allowed by their
 hashes; the modules become one, each in a function of its own. The page may load nothing, and can send nothing.

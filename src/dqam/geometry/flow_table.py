@@ -1,16 +1,16 @@
 """How many trips go from one area to another, from a table of trips between the tiles of a coarse lattice.
 
-Within a tile, trips are shared out by how many begin, or end, in each cell of a finer lattice. For one tile of origins
-and one of destinations, the two are taken to be independent. An area covers a share of the origins of each tile and a
-share of the destinations; so the number of trips from A to B is the sum over all pairs of tiles (i, j) of
+Within a tile, trips are divided in proportion to how many begin, or end, in each cell of a finer lattice. Between two
+given tiles, origins and destinations are assumed to be independent. An area covers a share of the origins and a share
+of the destinations of each tile, so the number of trips from A to B is the sum over all pairs of tiles (i, j) of
 
     share of A in the origins of i  *  trips from i to j  *  share of B in the destinations of j.
 
 Answers for disjoint areas therefore add up, and those for all pairs of areas that cover the map add up to all trips.
 
-The variance of an answer has four parts: that of the trips between tiles; those of the shares of either end; and that
-of trips between two tiles of which the areas cover only parts, which are more like each other than if each trip chose
-its cells on its own (`alike`).
+The variance of an answer has four parts: that of the trips between tiles, those of the shares at either end, and one
+for tiles of which the areas cover only a part. Trips between the same two tiles resemble each other more than if each
+trip chose its cells independently (`alike`), which increases the last part.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MOST_VARIANCE = 0.25  # of a share, which is between 0 and 1
 UNEVEN = 0.5  # how unevenly trips begin within a cell: 1 if all of them do so at one point
-AT_ONCE = 500  # areas for which covered cells are found together
+AT_ONCE = 500  # areas whose covered cells are found together
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,11 +98,11 @@ class FlowTable:
         return replace(self, trips=factor * self.trips, variance=variance)
 
     def leaving(self, areas: Shapes) -> Covered:
-        """What areas, in cells of the grid, cover of the origins; None covers nothing."""
+        """The shares of the origins that areas, in cells of the grid, cover; None covers nothing."""
         return self._covered(areas, self.origins)
 
     def arriving(self, areas: Shapes) -> Covered:
-        """What areas cover of the destinations."""
+        """The shares of the destinations that areas cover."""
         return self._covered(areas, self.destinations)
 
     def between(self, origins: Covered, destinations: Covered) -> tuple[Floats, Floats]:

@@ -1,13 +1,13 @@
-"""Flows: how many trips go from where to where.
+"""Flows: how many trips go from one area to another.
 
 A trip has one origin and one destination, so counting pairs costs little (`dqam.statistics.pair_counts`). Three things
 are measured: the trips between all pairs of tiles of a coarse lattice, and the origins and the destinations on a finer
-one. Most pairs have few trips or none, and noise is as large as they are. `dqam.mechanisms.sparse_counts` tells how
-many trips there probably are. It starts from expected values as if origins and destinations were independent. Their
-sums over tiles are estimated along with the counts, in a few steps of expectation and maximisation.
+one. Most pairs have few trips or none, and the noise is as large as these counts. `dqam.mechanisms.sparse_counts`
+estimates the true counts. The expected values that it starts from are computed as if origins and destinations were
+independent. Their sums over tiles are estimated along with the counts, in a few rounds of expectation-maximisation.
 
-Pairs are measured at one level only. Sums over pairs have little noise, so coarser levels would add nothing that is not
-known already, and each would cost part of the budget.
+Pairs are measured at one level only. Sums over pairs have little noise, so coarser levels would add little information,
+and each would cost part of the budget.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ OF_SLICES = Fraction(1, 4)  # of the budget for flows, if there are slices
 MOST_SIDE = 32  # tiles along a side
 FINER = 4  # cells along a side of a tile
 SLICE_SIDE = 4  # tiles along a side for which flows are divided among slices
-ROUNDS = 4  # of expectation and maximisation
+ROUNDS = 4  # of expectation-maximisation
 BALANCING = 5  # rounds in which expected values are brought to the sums of origins and destinations
 WIDTHS, END_WIDTHS = (2.0, 1.0, 0.6), (4.0, 2.0, 1.0, 0.6)  # of neighbourhoods, in tiles and in cells
-FEW = 1e-3  # trips that every tile is taken to have, so that none can never have any
+FEW = 1e-3  # trips that every tile is assumed to have, so that none is estimated as 0 for good
 COMMON, COMMON_ENDS = 0.5, 0.3  # of the variance of the noise: errors that neighbours have in common
 ALIKE = 0.3  # how alike trips between two tiles are, if pairs differ as much as possible from independence
 
@@ -43,7 +43,7 @@ class FlowMeasurement:
     """Noisy counts of trips by origin and destination.
 
     tiles, cells  the lattices
-    coarse        the lattice on which slices are told apart
+    coarse        the lattice on which trips are counted by slice
     pairs         float64[tiles, tiles]
     ends          float64[rows, columns] of cells, for origins and for destinations
     by_slice      float64[slices, coarse tiles, coarse tiles]; None if there are no slices
@@ -91,7 +91,7 @@ def tile_side(signal: float) -> int:
 
 
 def share_of_ends(signal: float) -> Fraction:
-    """The share of the budget for flows that origins and destinations within tiles get: more if tiles are large.
+    """The share of the budget for flows that origins and destinations within tiles get; larger if tiles are large.
 
     >>> [share_of_ends(signal) for signal in (1, 5_000, 20_000, 1e6)]
     [Fraction(7, 20), Fraction(7, 20), Fraction(7, 40), Fraction(1, 10)]
@@ -101,7 +101,7 @@ def share_of_ends(signal: float) -> Fraction:
 
 
 def flow_questions(grid: Grid, slices: int | None) -> tuple[Question, ...]:
-    """Questions from whose sums over trips `measure_flows` can be answered, whatever the answers are."""
+    """The finest questions of `measure_flows`, from whose sums over trips any that it asks can be answered."""
     (tiles, cells), whole = lattices(grid, MOST_SIDE), Lattice.even(grid, 1)
     questions: list[Question] = [PairCounts(tiles, tiles), PairCounts(cells, whole), PairCounts(whole, cells)]
     if slices is not None:
@@ -111,7 +111,7 @@ def flow_questions(grid: Grid, slices: int | None) -> tuple[Question, ...]:
 
 
 def measure_flows(curator: Curator, budget: Budget, trips: float) -> FlowMeasurement:
-    """Spend all of `budget` on the flows of about so many trips."""
+    """Measure the flows of about `trips` trips, with all of `budget`."""
     grid, amount = curator.grid, budget.left
     signal = trips * budget.precision() / curator.unit.max_trips
     (tiles, cells), whole = lattices(grid, tile_side(signal)), Lattice.even(grid, 1)
@@ -140,7 +140,7 @@ def _counts(
 def estimate_flows(
     measured: FlowMeasurement, trips: float, names: tuple[str, ...] = (), sizes: Floats | None = None
 ) -> FlowTable:
-    """The table of flows, which adds up to `trips`; with slices of these names and sizes, also how they share it."""
+    """The table of flows, which adds up to `trips`; with slices of these names and sizes, also their shares of it."""
     trips = max(trips, 1.0)
     found = fit_pairs(measured.pairs, measured.tiles, trips)
     table = found.adding_up_to(trips)

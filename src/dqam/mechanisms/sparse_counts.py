@@ -1,13 +1,14 @@
-"""What noisy counts say about the true ones, if most of them are small or 0.
+"""Estimates of true counts from noisy ones, if most of them are small or 0.
 
 Counts are taken to have a negative binomial distribution around expected values. Together with the noise, whose
 distribution is known, Bayes' rule gives the distribution of each true count. Its mean and its quantiles are at least 0
 without any cutting, so noise in empty places does not add up to trips that do not exist.
 
-The expected values come from the counts themselves. In the beginning they follow from sums, of which the noise is
-small. Then they are multiplied by the ratio of counts to expected values nearby (`sharpened`), step by step from wide
-neighbourhoods to narrow ones. A count is left out of its own neighbourhood. So how likely the noisy counts are, given
-the expected values, shows which of these steps help, and how far counts spread around the expected values (`shape`).
+The expected values come from the counts themselves. At first, they are computed from sums of counts, which have little
+noise. They are then multiplied by the ratio of counts to expected values nearby (`sharpened`), step by step from wide
+neighbourhoods to narrow ones. A count is left out of its own neighbourhood. The likelihood of the noisy counts, given
+the expected values, therefore shows which of these steps help, and how far counts spread around the expected values
+(`shape`).
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from dqam.geometry.arrays import Floats
 from dqam.runtime.threads import each_span
 
 SHAPES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1_000.0)  # small: counts differ much from the expected values
-TRUSTS = (0.1, 0.3, 1.0, 3.0)  # how far ratios are drawn to 1, in standard deviations of the noise
+TRUSTS = (0.1, 0.3, 1.0, 3.0)  # how strongly ratios are drawn towards 1, in standard deviations of the noise
 TRIED = 20_000  # counts on which a shape is chosen
 LEAST = 1e-9  # expected value of any count
 REACH = 12.0, 6.0  # how far a count may be from what was measured, in scales of Laplace and of Gaussian noise
-FINEST = 512.0  # noise of a larger scale is divided into so many units, in which counts are then considered
+FINEST = 512.0  # largest scale of noise at which every count is considered; above it, multiples of scale / FINEST
 HUGE = 1e200
 SEARCH = 16  # steps in which a level is found
 SPANS = 8  # in which many counts are divided; the same on all machines, because sums depend on the order
@@ -41,7 +42,7 @@ class Counts(NamedTuple):
 
     values    float64[...]
     scale     of Laplace noise, or the standard deviation of Gaussian noise
-    gaussian  which of the two it is
+    gaussian  whether the noise is Gaussian
     """
 
     values: Floats
@@ -55,8 +56,8 @@ class Counts(NamedTuple):
 
     @property
     def unit(self) -> float:
-        """The difference between two counts that are considered: 1, or more if the noise is large, because otherwise
-        there would be too many of them."""
+        """The distance between neighbouring counts that are considered: 1, or more if the noise is large, because there
+        would otherwise be too many."""
         return max(1.0, self.scale / FINEST)
 
 
@@ -67,7 +68,7 @@ class Posterior:
     counts    what was measured
     expected  the expected values
     shape     of the negative binomial distribution around them
-    fit       the logarithm of how likely the measured counts are
+    fit       the log-likelihood of the measured counts
     """
 
     counts: Counts
@@ -77,7 +78,7 @@ class Posterior:
 
     @classmethod
     def of(cls, counts: Counts, expected: Floats) -> Posterior:
-        """With the shape that fits best."""
+        """The posterior with the shape that fits best."""
         step = counts.values.size // TRIED | 1  # odd, so that not only some columns of a table are tried
         tried = Counts(counts.values.ravel()[::step], counts.scale, counts.gaussian)
         fits = {shape: _summed(tried, expected.ravel()[::step], shape)[2] for shape in SHAPES}
@@ -157,7 +158,7 @@ def _parts(size: int) -> list[tuple[int, int]]:
 
 
 def _summed(counts: Counts, expected: Floats, shape: float) -> tuple[Floats, Floats, float]:
-    """Means and variances of true counts, and the logarithm of how likely the measured ones are."""
+    """Means and variances of true counts, and the log-likelihood of the measured ones."""
     unit = counts.unit
     values, expected, scale = _flat(counts.values) / unit, _flat(expected) / unit, counts.scale / unit
     mean, variance = np.empty((2, values.size))
@@ -181,7 +182,7 @@ def _range(value, scale, gaussian):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _noise(difference, scale, gaussian):  # type: ignore[no-untyped-def]
-    """How likely noise of this size is, up to a factor."""
+    """The probability of noise of this size, up to a factor."""
     if gaussian:
         return math.exp(-difference * difference / (2 * scale * scale))
     return math.exp(-abs(difference) / scale)
@@ -201,7 +202,7 @@ def _log_probability(count, expected, shape):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _moments(values, expected, shape, scale, gaussian, mean, variance):  # type: ignore[no-untyped-def]
-    """Fill in means and variances; return the logarithm of how likely the values are."""
+    """Fill in means and variances; return the log-likelihood of the values."""
     fit = 0.0
     for i in range(len(values)):
         low, high = _range(values[i], scale, gaussian)

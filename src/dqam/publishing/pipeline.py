@@ -96,8 +96,8 @@ def publish(
     prior      where trips probably are, for few trips: a `Release`, or the file of one (.nc) or of a GeoTIFF of any
                density, such as population. It is public and declared in the release: NEVER make it from the trips that
                are published, except by an earlier release of them
-    flows      also publish how many trips go from where to where (`Release.flow`), for a fifth of epsilon, or for
-               another share of it, such as flows=0.25
+    flows      also publish how many trips go from one area to another (`Release.flow`), for a fifth of epsilon, or
+               for another share of it, such as flows=0.25
     title      of the map; public
 
     The promise:

@@ -1,7 +1,8 @@
 """Differences between two releases: how many more trips one has in an area than the other, with confidence intervals.
 
-The noise of two publications is independent, so variances add up. What both have in common, such as the model of the
-histogram or a public prior, moves both answers the same way, so an interval may be wider than necessary.
+The noise of two publications is independent, so variances add up. Errors that both have in common, such as those of the
+histogram's model or of a public prior, move both answers in the same direction, so an interval may be wider than
+necessary.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ def check_comparable(release: PublishedMap, other: PublishedMap) -> None:
     if one.id == two.id:
         raise InputError(
             "Both releases are from the same publication, so their noise is not independent. Subtract the answers, "
-            "a.count(area) - b.count(area), for an interval that holds nevertheless."
+            "a.count(area) - b.count(area), for an interval that is valid all the same."
         )
     if one.compared_as != two.compared_as:
         counts = [f"trips {each.counted}" if each.counted else "all trips" for each in (one, two)]
@@ -178,7 +179,7 @@ def _placed(
         return asked, asked
     crs = crs or grid.crs
     if shapes is None:
-        snap(areas, grid, crs)  # refuses rectangles that are none
+        snap(areas, grid, crs)  # refuses invalid rectangles
         shapes = list(shapely.box(*as_rectangles(areas).T))
     here, there = place_areas(shapes, grid, crs), place_areas(shapes, second, crs)
     cut, repaired = here.cut | there.cut, here.repaired | there.repaired
@@ -208,7 +209,7 @@ def _promise(release: PublishedMap) -> str:
 
 
 def _in_words(promises: tuple[str, str]) -> str:
-    return "Each release keeps its own promise. " + " ".join(promises)
+    return "Each release has its own guarantee. " + " ".join(promises)
 
 
 def _signed(number: float) -> str:

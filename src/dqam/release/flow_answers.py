@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ALL_PAIRS = 250_000  # pairs of zones, up to which a table has all of them
 LEAST = 0.5  # trips of a pair that a longer table has
 AT_ONCE = 2_000  # zones at either end for which pairs are computed together
-TOO_FEW = 0.5  # trips; an interval that begins below holds 0
+TOO_FEW = 0.5  # trips; an interval that begins below this contains 0
 MOST_ROWS = 10_000_000
 NAME_COLUMNS = ("name", "id", "code", "h3")
 NO_FLOWS = "This release has no flows. To have them, publish with flows=True; they cannot be added to a release later."
@@ -48,7 +48,7 @@ def flow_note(release: PublishedMap) -> str:
         return ""
     return (
         "There were too few trips for this epsilon to measure which places they connect: origins and destinations are "
-        "taken to be independent of each other."
+        "assumed to be independent of each other."
     )
 
 
@@ -71,7 +71,7 @@ class Flows:
 
     @property
     def too_few(self) -> Mask:
-        """bool[m], whether the interval holds 0, so that there are too few trips to tell."""
+        """bool[m], whether the interval contains 0, so that there are too few trips to tell."""
         return self.low < TOO_FEW
 
     def some(self, chosen: Integers | Mask) -> Flows:
@@ -79,7 +79,7 @@ class Flows:
         return Flows(*(getattr(self, each.name)[chosen] for each in fields(self)))
 
     def largest(self, k: int) -> Flows:
-        """The k pairs with most trips, from the largest down."""
+        """The k pairs with the most trips, the largest first."""
         return self.some(np.argsort(-self.trips, kind="stable")[:k])
 
 
@@ -289,7 +289,7 @@ def _zones(zones: Any, names: Any, release: PublishedMap, crs: str | None) -> tu
 
 
 def largest(frame: pandas.DataFrame, k: int, column: str) -> pandas.DataFrame:
-    """The k rows with most trips."""
+    """The k rows with the most trips."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise InputError(f"k must be a whole number of at least 1; got {k!r:.60}.")
     order = np.argsort(-frame[column].to_numpy(), kind="stable")[:k]

@@ -1,6 +1,6 @@
 """What a notebook shows of a release: a summary, and the explorer in a frame.
 
-The summary loads nothing and runs nothing. Its colours are those of the notebook, so it fits light and dark ones.
+The summary loads nothing and runs nothing. Its colours are those of the notebook, so it suits light and dark themes.
 """
 
 from __future__ import annotations

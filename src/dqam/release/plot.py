@@ -21,7 +21,7 @@ from dqam.release.published_map import PublishedMap
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MARGIN = 0.02  # of the sides of the map around it, so that one sees where it ends
+MARGIN = 0.02  # around the map, relative to its sides, so that its border is visible
 BORDER = "#7f8896"  # of the map, on white and on black
 STEEPEST = 89.0  # degrees of latitude
 LISTED = 6  # slices in the title, at most
@@ -47,7 +47,7 @@ def plot(
     if ax is None:
         ax = pyplot.subplots(figsize=figsize, layout="constrained")[1]
     elif figsize is not None:
-        raise InputError("Give ax or figsize, not both: the figure of the axes has a size.")
+        raise InputError("Give ax or figsize, not both: the figure of ax already has a size.")
     _draw(release, ax, blocks, legend, dict(options))
     _frame(release.grid, ax)
     title = _title(release)
@@ -89,7 +89,7 @@ def _draw(release: PublishedMap, ax: Axes, blocks: int | None, legend: bool, opt
     if "norm" not in options:
         low, high = options.pop("vmin", low), options.pop("vmax", high)
         options["norm"] = LogNorm(low, high)
-        counts = np.where(counts > 0, np.maximum(counts, low), counts)  # few is not the same as none
+        counts = np.where(counts > 0, np.maximum(counts, low), counts)  # so that few trips do not look like none
     cmap = options.pop("cmap", None)
     colours = LinearSegmentedColormap.from_list("dqam", CIVIDIS) if cmap is None else colormaps.get_cmap(cmap)
     shown = np.ma.masked_less_equal(counts, 0)

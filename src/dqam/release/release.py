@@ -97,9 +97,9 @@ class Release(PublishedMap):
         With `zones`, a table with the columns origin, destination, trips, low and high. With `from_` or `to`, one area:
         a map (GeoDataFrame) of where its trips go or come from, by zone or, without zones, by cell.
 
-        Zones are a GeoDataFrame, a list of polygons, or rows of west, south, east and north. They are called by the
-        column `names`, by default the first of name, id, code and h3 that there is, or else by the index of the frame
-        or the position in the list. Rows of zones that do not overlap can be added up.
+        Zones are a GeoDataFrame, a list of polygons, or rows of west, south, east and north. Their names come from the
+        column `names`; by default, from the first of the columns name, id, code and h3 that exists, or else from the
+        index of the frame or the position in the list. Rows of zones that do not overlap can be added up.
 
         Args:
             least: rows with fewer trips are left out; 0 for up to 250,000 pairs and for one area, else 0.5.
@@ -108,18 +108,18 @@ class Release(PublishedMap):
 
         release = self if slices is None else self.select(slices)
         if from_ is not None and to is not None:
-            raise InputError("Give from_ or to, not both; for two areas ask release.flow(origin, destination).")
+            raise InputError("Give from_ or to, not both; for two areas, use release.flow(origin, destination).")
         if from_ is not None or to is not None:
             area, leaving = (from_, True) if to is None else (to, False)
             return one_end(release, area, leaving, zones, names, crs, confidence, least)
         if zones is None:
-            raise InputError("Give zones for a table of all pairs, or one area, from_=... or to=..., for a map.")
+            raise InputError("Give zones for a table of all pairs, or from_=... or to=... for a map of one area.")
         return pairs_of_zones(release, zones, names, crs, confidence, least)
 
     def largest_flows(
         self, k: int = 10, zones: Any = None, *, slices: str | Sequence[str] | None = None, **options: Any
     ) -> pandas.DataFrame:
-        """The k pairs of zones with most trips, as in `flows`, from the largest down. Without zones, the pairs of tiles
+        """The k pairs of zones with the most trips, as in `flows`, the largest first. Without zones, pairs of the tiles
         in which flows were measured, which are numbered row by row from the south-west."""
         from dqam.release.flow_answers import bounds_of, largest, table_of
 
@@ -144,8 +144,8 @@ class Release(PublishedMap):
         gives a copy of it with the columns trips, trips_of_other, difference, low and high (with `_not_private` in
         their names if the releases are not). The intervals are for two independent publications: variances add up.
 
-        The maps may have different grids. Each keeps its own promise, and for whoever is in both, the two add up. With
-        `slices`, only the trips of these slices are counted in both.
+        The maps may have different grids. Each release has its own privacy guarantee, and for someone who is in both,
+        the epsilons add up. With `slices`, only the trips of these slices are counted in both.
 
         Raises:
             InputError: the two count different things, such as all trips and 5 trips of each person, or are from the
@@ -179,7 +179,7 @@ class Release(PublishedMap):
 
         Args:
             ax: draws on these axes; by default on those of a new figure.
-            area: a polygon or rectangle, as in `count`, to outline; the title says the answer for it.
+            area: a polygon or rectangle, as in `count`, to outline; the title gives its answer.
             slices: draws only the trips of these slices.
             blocks: of cells along the longer side; by default the cells themselves, or 256 blocks if there are more.
             crs: of the area, if it is not that of the map.
@@ -194,7 +194,7 @@ class Release(PublishedMap):
         return plot(release, ax, area, blocks, crs, confidence, legend, figsize, options)
 
     def explore(self, height: int = 640) -> Explorer:
-        """The explorer in a notebook: ask for areas on the map, without a server or a network."""
+        """The explorer in a notebook: query areas on the map, without a server or a network."""
         from dqam.release.notebook import Explorer
 
         return Explorer.of(self, height)

@@ -1,8 +1,8 @@
-"""A release as an item of STAC 1.1, so that catalogues of geodata can list it.
+"""A release as a STAC 1.1 item, so that geodata catalogues can list it.
 
-The item says where the map is and what it guarantees, and refers to the file of the release by its checksum. STAC
-requires a time. A release does not tell when its trips took place; so unless the period is given, the time is that of
-the publication, and the description says so.
+The item says where the map is and which privacy it guarantees, and identifies the file of the release by its checksum.
+STAC requires a time. A release does not say when its trips took place, so unless the period is given, the time is that
+of the publication, and the description says so.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def export_item(
 def item(
     release: PublishedMap, file: str | os.PathLike[str], folder: Path | None = None, period: str | None = None
 ) -> dict[str, Any]:
-    """The item of a release that is saved in `file`, which is referred to from `folder`."""
+    """The item of a release that is saved in `file`, with a path relative to `folder`."""
     provenance, grid, source = release.provenance, release.grid, Path(file)
     content = source.read_bytes()
     place = outline(grid)
@@ -62,7 +62,7 @@ def item(
         "cells or areas: a trip through two of them counts in both."
     )
     if period is None:
-        about += " The time is that of the publication; the release does not tell when the trips took place."
+        about += " The time is that of the publication; the release does not say when the trips took place."
     return {
         "type": "Feature",
         "stac_version": "1.1.0",

@@ -1029,7 +1029,7 @@ function explain(release) {
   const kept = unit.name === "trip" ? "" : ` Numbers are ${release.counted}.`;
   const facts = [
     ["Guarantee", release.promise],
-    ...(source.planar ? [["Coordinates", `This page does not convert coordinates. All of them are ${unitWords(source.planar)}.`]] : []),
+    ...(source.planar ? [["Coordinates", `This page does not convert coordinates. All coordinates are ${unitWords(source.planar)}.`]] : []),
     ["File", release.name],
     ["Published", release.created.replace("T", " ").replace("+00:00", " UTC")],
     ["Mechanism", `${release.mechanism}, tuned for ${release.queries}`],

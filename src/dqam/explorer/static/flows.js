@@ -339,7 +339,7 @@ export function makeFlows({ map, source, make, whole, figures, interval, complai
     const what = found.zones ? "zones" : "squares";
     $("flows-note").textContent = [
       sure ? `Lines show ${drawn < sure ? `the ${drawn} largest of ${sure} flows` : "the flows"} that noise cannot explain.` : "Noise alone could explain each of these flows.",
-      found.zones ? "" : "Trips were measured between these squares; within a square they are spread by where trips begin and end.",
+      found.zones ? "" : "Trips were measured between these squares; within a square, they are divided according to where trips begin and end.",
       left ? `${whole(left)} more ${what} have fewer trips.` : "",
     ].filter(Boolean).join(" ");
   }

@@ -1,4 +1,4 @@
-// Answers from the numbers that the page itself carries, without a server: see source.js.
+// Answers from the numbers that the page itself contains, without a server: see source.js.
 
 import { Lattice } from "./engine/lattice.js";
 import { openRelease } from "./engine/release.js";

@@ -1,5 +1,5 @@
 // Where answers come from: the server that sent the page, or numbers that the page carries. Both answer the same questions:
-//   releases()                      what is to be known about each release
+//   releases()                      the facts about each release
 //   background()                    the tiles of the background map
 //   layer(n, slice)                 the picture of a release: { facts, values }
 //   count(n, sides, slice)          a rectangle
