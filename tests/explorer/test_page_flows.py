@@ -58,7 +58,8 @@ def expect_table(page: Page, trips: Any, low: Any, high: Any) -> None:
         if value >= 0.5
     }
     assert table(page) == wanted
-    assert list(table(page)) == sorted(wanted, key=lambda i: -trips[i])
+    shown = [trips for trips, _ in table(page).values()]
+    assert shown == sorted(shown, reverse=True)
 
 
 def drop_quarters(page: Page) -> None:
@@ -116,7 +117,8 @@ def test_cells_are_coloured_by_their_flows(visit: Opener, trips_from_to: Served,
     degree = 256 * 2**zoom / 360  # pixels
     wanted = flowing.flows(from_=sides(A)).sort_values("trips")
     places = []
-    for row in (-1, len(wanted) // 2, 0):
+    third = int(np.searchsorted(wanted["trips"], wanted["trips"].max() / 3))
+    for row in (-1, third, 0):
         one, trips = wanted.geometry.iloc[row].centroid, float(wanted["trips"].iloc[row])
         up = np.degrees(np.arcsinh(np.tan(np.radians([one.y, latitude])))) * degree
         x, y = box["width"] / 2 + (one.x - longitude) * degree, box["height"] / 2 - float(up[0] - up[1])
