@@ -5,8 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dqam.audit.exact import exact_vector, grow
+from dqam.audit.exact import exact_vector, fingerprint, grow
 from dqam.audit.pairs import ADVERSARIAL_PAIRS, walks_of
+from dqam.geometry.flow_table import Ends
 from dqam.privacy.aggregates import Aggregates
 from dqam.privacy.noise import SeededNoise
 from dqam.statistics import MASS, CellShares, TripCount
@@ -40,3 +41,11 @@ def test_trips_that_are_not_kept_count_as_nothing() -> None:
 def test_a_partition_is_grown_with_noise() -> None:
     sizes = {len(grow(PrivTree(), Aggregates.of(WALKS), SeededNoise(seed), Fraction(1, 10))) for seed in range(20)}
     assert len(sizes) > 1
+
+
+def test_a_fingerprint_is_of_all_that_a_release_holds() -> None:
+    ends = Ends(np.array([0.25, 0.75]), np.zeros(2))
+    same, other = (Ends(np.array([0.25, last]), np.zeros(2)) for last in (0.75, np.nextafter(0.75, 1)))
+    assert fingerprint(ends) == fingerprint(same) != fingerprint(other)
+    assert fingerprint([ends, (1, None)]) == fingerprint([same, (1, None)])
+    assert len({fingerprint(each) for each in (None, 1, (1, 2), (2, 1), np.arange(2), np.arange(2.0), ends)}) == 7

@@ -12,7 +12,7 @@ import pytest
 
 import dqam
 from dqam import cities
-from dqam.audit.neighbours import fingerprint
+from dqam.audit.exact import fingerprint
 from dqam.engines.disk import Disk
 from dqam.engines.spark import Spark
 from dqam.errors import InputError

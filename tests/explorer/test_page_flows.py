@@ -117,8 +117,7 @@ def test_cells_are_coloured_by_their_flows(visit: Opener, trips_from_to: Served,
     degree = 256 * 2**zoom / 360  # pixels
     wanted = flowing.flows(from_=sides(A)).sort_values("trips")
     places = []
-    third = int(np.searchsorted(wanted["trips"], wanted["trips"].max() / 3))
-    for row in (-1, third, 0):
+    for row in (-1, int(np.searchsorted(wanted["trips"], wanted["trips"].max() / 4)), 0):
         one, trips = wanted.geometry.iloc[row].centroid, float(wanted["trips"].iloc[row])
         up = np.degrees(np.arcsinh(np.tan(np.radians([one.y, latitude])))) * degree
         x, y = box["width"] / 2 + (one.x - longitude) * degree, box["height"] / 2 - float(up[0] - up[1])

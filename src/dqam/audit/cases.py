@@ -20,7 +20,17 @@ from typing import Any
 import numpy as np
 
 from dqam.audit import faults
-from dqam.audit.curators import CuratorSampler, ExponentialNoise, HalvedNoise, NoNoiseOnVectors, RepeatedNoise
+from dqam.audit.curators import (
+    CuratorSampler,
+    ExponentialNoise,
+    HalvedNoise,
+    NoNoiseOnVectors,
+    RepeatedNoise,
+    buckets,
+    exchange_or_not,
+    select_and_count,
+    select_and_measure,
+)
 from dqam.audit.estimate import AUDIT_DELTA, MechanismFunction, Sampler
 from dqam.audit.faults import CAP, L2_CAP, L2_WEIGHT, LATTICE, QUARTERS, RECTANGLES, TILES, TIMES, histogram_values
 from dqam.audit.pairs import (
@@ -49,13 +59,11 @@ from dqam.privacy.curator import Curator
 from dqam.statistics import (
     CellShares,
     Crossings,
-    DistinctCounts,
     Endpoints,
     GroupShares,
     LengthQuantile,
     PairCounts,
     PersonTrips,
-    QueryErrors,
     QueryTotals,
     Scores,
     ShadowQuantile,
@@ -66,7 +74,6 @@ from dqam.statistics import (
     UniformityCosts,
     WalkSums,
 )
-from dqam.statistics.buckets import L1Buckets
 from dqam.statistics.privtree import PrivTree
 from dqam.values.guarantee import Promise, Unit
 
@@ -92,29 +99,6 @@ class AuditCase:
     pairs: Pairs = field(default_factory=lambda: ADVERSARIAL_PAIRS)
     runs: int = 10_000
     delta: Fraction = Fraction(0)
-
-
-def _select_and_measure(curator: Curator, budget: Budget) -> None:
-    """Select one of two rectangles by its error, and count it.
-
-    A trip in both makes the error of one estimate smaller and that of the other larger.
-    """
-    choosing, counting = budget.split(choosing=1, counting=1)
-    chosen = curator.select(QueryErrors(RECTANGLES[:2], np.array([1.0, -1.0])), choosing)
-    curator.measure(DistinctCounts(RECTANGLES[[chosen]]), counting)
-
-
-def _select_and_count(curator: Curator, budget: Budget) -> None:
-    """The same without a choice, so that all runs can be drawn at once: the first rectangle is counted."""
-    choosing, counting = budget.split(choosing=1, counting=1)
-    curator.select(QueryErrors(RECTANGLES[:2], np.array([1.0, -1.0])), choosing)
-    curator.measure(DistinctCounts(RECTANGLES[:1]), counting)
-
-
-def _buckets(curator: Curator, budget: Budget) -> dict[str, Any]:
-    """Partition a row of cells into so few buckets that the middle cell joins its western or its eastern neighbours."""
-    starts = curator.partition(L1Buckets(np.arange(7), penalty=10.0), budget)
-    return {"buckets": tuple(starts.tolist())}
 
 
 def _asks(ask: Callable[[Curator, Budget], Any], **options: Any) -> Callable[[Promise], CuratorSampler]:
@@ -162,7 +146,7 @@ QUESTION_CASES: dict[str, AuditCase] = {
     "shares": AuditCase("cell shares", _measures(CellShares())),
     "costs": AuditCase("uniformity costs", _measures(UniformityCosts(QUARTERS.regions))),
     "groups": AuditCase("cell shares by quarter of the map", _measures(GroupShares(QUARTERS.labels))),
-    "buckets": AuditCase("DAWA's buckets", _asks(_buckets, grid=ROW), pairs=BUCKET_PAIRS, runs=100_000),
+    "buckets": AuditCase("DAWA's buckets", _asks(buckets, grid=ROW), pairs=BUCKET_PAIRS, runs=100_000),
     "answers": AuditCase("totals over rectangles that trips meet or miss", _measures(QueryTotals(RECTANGLES))),
     "slices": AuditCase(
         "totals over rectangles that trips meet or miss, by slice", _measures(Sliced(QueryTotals(RECTANGLES), SLICES))
@@ -179,7 +163,7 @@ QUESTION_CASES: dict[str, AuditCase] = {
         pairs=PERSON_PAIRS,
     ),
     "distinct": AuditCase(
-        "rectangle selected by its error, then counted", _asks(_select_and_measure), pairs=SINGLE_TRIP_PAIRS
+        "rectangle selected by its error, then counted", _asks(select_and_measure), pairs=SINGLE_TRIP_PAIRS
     ),
     "quantile": AuditCase(
         "quantile of walk lengths", _selects(LengthQuantile(np.array([4, 16]), Fraction(3, 4))), pairs=QUANTILE_PAIRS
@@ -277,7 +261,7 @@ _L2_SHADOWS = ShadowSums(LATTICE, L2_CAP, L2_WEIGHT, 2)
 _WITH_DELTA: dict[str, AuditCase] = {  # questions that are asked only, or differently, under a delta
     "distinct": AuditCase(
         "rectangle selected by its error, and one counted",
-        _asks(_select_and_count, batched=True),
+        _asks(select_and_count, batched=True),
         pairs=SINGLE_TRIP_PAIRS,
     ),
     "count-laplace": AuditCase("number of trips, Laplace noise", _measures(TripCount(), pure=True)),
@@ -316,20 +300,12 @@ def _with_delta(name: str, case: AuditCase) -> AuditCase:
     )
 
 
-def _exchange_or_not(curator: Curator, budget: Budget) -> None:
-    """Let a first, pure answer decide whether the rest of the budget is exchanged for a pure one."""
-    (first,) = curator.measure(TripCount(), budget, budget.left / 4, pure=True)
-    if first > 0:
-        curator.exchange()
-    curator.measure(TripCount(), budget)
-
-
 DELTA_QUESTION_CASES = {
     f"{name}-delta": _with_delta(name, case) for name, case in {**QUESTION_CASES, **_WITH_DELTA}.items()
 }
 DELTA_QUESTION_CASES["exchange-delta"] = AuditCase(
     "number of trips, and again with a budget that was exchanged for a pure one or not",
-    _asks(_exchange_or_not),
+    _asks(exchange_or_not),
     pairs={"no trips + one cell": ADVERSARIAL_PAIRS["no trips + one cell"]},
     runs=20_000,
     delta=AUDIT_DELTA,

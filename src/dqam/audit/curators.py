@@ -13,6 +13,7 @@ from numpy.polynomial.legendre import leggauss
 
 from dqam.audit.estimate import repeat
 from dqam.audit.exact import exact_vector
+from dqam.audit.faults import RECTANGLES
 from dqam.audit.pairs import GRID, SLICES, Pair, persons_of, walks_of
 from dqam.geometry.arrays import Floats, Integers, Numbers
 from dqam.geometry.grid import Grid
@@ -23,7 +24,8 @@ from dqam.privacy.budget import Budget
 from dqam.privacy.contribution import ContributionBound
 from dqam.privacy.curator import Curator
 from dqam.privacy.noise import Noise, SeededNoise, within_64_bits
-from dqam.statistics import Scores, Statistic
+from dqam.statistics import DistinctCounts, QueryErrors, Scores, Statistic, TripCount
+from dqam.statistics.buckets import L1Buckets
 from dqam.values.guarantee import Number, Promise, Unit
 
 
@@ -252,3 +254,37 @@ class CuratorSampler:
             return Aggregates.of(walks, slices=SLICES)
         bound, persons = ContributionBound.of(self.unit, rng), persons_of(len(trips))
         return Aggregates.of(walks, bound.mask(persons), self.unit, SLICES, bound.per_person(persons))
+
+
+# What they are asked, where that takes more than one line
+
+
+def select_and_measure(curator: Curator, budget: Budget) -> None:
+    """Select one of two rectangles by its error, and count it.
+
+    A trip in both makes the error of one estimate smaller and that of the other larger.
+    """
+    choosing, counting = budget.split(choosing=1, counting=1)
+    chosen = curator.select(QueryErrors(RECTANGLES[:2], np.array([1.0, -1.0])), choosing)
+    curator.measure(DistinctCounts(RECTANGLES[[chosen]]), counting)
+
+
+def select_and_count(curator: Curator, budget: Budget) -> None:
+    """The same without a choice, so that all runs can be drawn at once: the first rectangle is counted."""
+    choosing, counting = budget.split(choosing=1, counting=1)
+    curator.select(QueryErrors(RECTANGLES[:2], np.array([1.0, -1.0])), choosing)
+    curator.measure(DistinctCounts(RECTANGLES[:1]), counting)
+
+
+def buckets(curator: Curator, budget: Budget) -> dict[str, Any]:
+    """Partition a row of cells into so few buckets that the middle cell joins its western or its eastern neighbours."""
+    starts = curator.partition(L1Buckets(np.arange(7), penalty=10.0), budget)
+    return {"buckets": tuple(starts.tolist())}
+
+
+def exchange_or_not(curator: Curator, budget: Budget) -> None:
+    """Let a first, pure answer decide whether the rest of the budget is exchanged for a pure one."""
+    (first,) = curator.measure(TripCount(), budget, budget.left / 4, pure=True)
+    if first > 0:
+        curator.exchange()
+    curator.measure(TripCount(), budget)

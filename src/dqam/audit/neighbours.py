@@ -13,17 +13,16 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dqam.audit.cases import WHOLE_MECHANISMS
-from dqam.audit.exact import exact_vector
+from dqam.audit.exact import exact_vector, fingerprint
 from dqam.audit.formats import FORMATS, SLICES, TripRow
 from dqam.audit.hostile import GRID, NEIGHBOURS, Neighbourhood, random_neighbourhood
 from dqam.geometry.arrays import Integers
@@ -229,21 +228,12 @@ class FilePair:
         most = "auto" if self.chooses else unit.max_trips
         form, choices = FORMATS[setting.format], dict[str, Any]()
         if self.publishes:
-            choices = {
-                "mechanism": self.mechanism,
-                "by": form.slicing,
-                "flows": True,
-                "delta": self.promise.delta or None,
-            }
+            delta = self.promise.delta or None
+            choices = {"mechanism": self.mechanism, "by": form.slicing, "flows": True, "delta": delta}
         plan = Plan.of(
-            setting.grid,
-            self.promise.epsilon,
-            queries=queries,
-            unit=unit.name,
-            max_trips=most,
-            gap=setting.gap,
+            setting.grid, self.promise.epsilon, queries=queries, unit=unit.name, max_trips=most, gap=setting.gap,
             **choices,
-        )
+        )  # fmt: skip
         try:
             with tempfile.TemporaryDirectory(prefix="dqam-") as folder:
                 source = source_of(form.write(Path(folder), rows), self.engine).sliced(form.slicing)
@@ -266,8 +256,8 @@ class FilePair:
 
     def _ask(self, curator: ScriptedCurator, plan: Plan) -> None:
         if self.publishes:
-            made = plan.release(curator, "a map", self.setting.salt, began=datetime(2024, 1, 1, tzinfo=UTC))
-            curator.public = curator.public, {each: fingerprint(value) for each, value in vars(made).items()}
+            made = vars(plan.release(curator, "a map", self.setting.salt, began=datetime(2024, 1, 1, tzinfo=UTC)))
+            curator.public = curator.public, {name: fingerprint(part) for name, part in made.items()}
             return
         if self.chooses:
             measure_persons(curator, curator.budget, choose=True)
@@ -297,19 +287,6 @@ class FilePair:
         rows = [f"{'+' if own else ' '} {form.shown(row)}"[:300] for own, row in self.rows]
         gap = f", gap {setting.gap}" if setting.gap else ""
         return "\n".join([f"{setting.format}, {self.engine}, {setting.unit.in_words}, {self.promise}{gap}", *rows])
-
-
-def fingerprint(value: Any) -> str:
-    """A hash of all that a part of a release holds, to the last bit."""
-
-    def parts(value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            return value.dtype, value.shape, value.tobytes()
-        if isinstance(value, tuple | list):
-            return [parts(each) for each in value]
-        return {name: parts(each) for name, each in vars(value).items()} if is_dataclass(value) else value
-
-    return sha256(repr(parts(value)).encode()).hexdigest()[:16]
 
 
 def difference(first: Outcome, second: Outcome) -> str:

@@ -73,10 +73,15 @@ class PairCounts:
 
     origins: Lattice
     destinations: Lattice
-    name: str = field(default="Trips by origin and destination", init=False)
+    name: str = field(default="", init=False)
     resolution: int = field(default=1, init=False)
     sensitivity: ClassVar[int] = 1
     l2_squared: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        origin, destination = (getattr(lattice, "cells", 0) != 1 for lattice in (self.origins, self.destinations))
+        ends = "origin and destination" if origin == destination else "origin" if origin else "destination"
+        object.__setattr__(self, "name", f"Trips by {ends}")
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:

@@ -73,28 +73,30 @@ function operation(path, method, about, all, examples) {
   parts.push(make("h4", {}, "Responses"), table(["Status", "Body", "Meaning"], Object.entries(about.responses).map(([code, one]) => [
     make("code", {}, code), kind(Object.values(one.content ?? {})[0]?.schema, all), words(one.description),
   ])));
-  if (method === "get") {
+  const n = path.includes("/flows") ? examples.flowing : 0; // the release that the example asks
+  if (method === "get" && n >= 0) {
     const given = new URLSearchParams();
     for (const one of about.parameters ?? []) {
       const example = examples[`${path.split("/").pop()}.${one.name}`] ?? examples[one.name];
       if (one.in === "query" && example !== undefined) given.set(one.name, example);
     }
-    const address = `${path.slice(1).replace("{n}", "0").replace("{collection}", examples.collection)}${given.size ? `?${given}` : ""}`;
+    const address = `${path.slice(1).replace("{n}", n).replace("{collection}", examples.collection)}${given.size ? `?${given}` : ""}`;
     parts.push(make("p", {}, "Try ", make("a", { href: address }, `/${address}`)));
   }
   return make("article", { className: "operation" }, ...parts);
 }
 
 async function show() {
-  const [told, [release], { collections: [{ id: collection }] }] = await Promise.all(
+  const [told, releases, { collections: [{ id: collection }] }] = await Promise.all(
     ["openapi.json", "api/releases", "edr/collections"].map((one) => fetch(one).then((answer) => answer.json())));
+  const [release] = releases;
   const inside = (low, high, share) => Number((low + (high - low) * share).toPrecision(8));
   const middle = ([west, south, east, north]) => [
     inside(west, east, 0.4), inside(south, north, 0.4), inside(west, east, 0.6), inside(south, north, 0.6),
   ];
   const [west, south, east, north] = middle(release.grid.degrees);
   const examples = { // by name, or by the end of the path and name
-    west, south, east, north, collection,
+    west, south, east, north, collection, flowing: releases.findIndex((one) => one.flows),
     "position.coords": `POINT(${west} ${south})`,
     "area.coords": `POLYGON((${west} ${south},${east} ${south},${east} ${north},${west} ${south}))`,
     "cube.bbox": middle(release.grid.bounds).join(","), "cube.crs": release.grid.crs,
