@@ -52,7 +52,7 @@ UNTESTED = {"errors": "four exceptions without code of their own"}
 # tests of what several modules do together, or of the project
 TOGETHER = {
     "engines": {"agreement"},
-    "explorer": {"fuzz", "page", "page_flows", "page_slices", "page_without_server"},
+    "explorer": {"fuzz", "page", "page_flows", "page_flows_without_server", "page_slices", "page_without_server"},
     "mechanisms": {"accuracy", "fingerprints", "replay"},
     "oracles": {"shapely_and_movingpandas"},
     "privacy": {"gate"},

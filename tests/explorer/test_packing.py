@@ -55,6 +55,32 @@ def test_every_number_is_there_exactly(hourly: Release) -> None:
     assert json.loads(json.dumps(packed, allow_nan=False)) == packed
 
 
+def test_every_number_of_flows_is_there_exactly(flowing: Release, first: Release) -> None:
+    packed, table = pack(flowing, "flows"), flowing.flow_table
+    assert table is not None
+    assert table.by_slice is not None
+    wanted = {
+        "trips": table.trips,
+        "variance": table.variance,
+        "origins_shares": table.origins.shares,
+        "origins_variance": table.origins.variance,
+        "destinations_shares": table.destinations.shares,
+        "destinations_variance": table.destinations.variance,
+        "slice_shares": table.by_slice.shares,
+        "slice_noise": table.by_slice.noise,
+    }
+    found = unpacked(packed)
+    assert {name for name in found if name.startswith("flow_")} == {f"flow_{name}" for name in wanted}
+    assert all(np.array_equal(found[f"flow_{name}"], np.ravel(values)) for name, values in wanted.items())
+    about = json.loads(json.dumps(packed["flows"], allow_nan=False))
+    assert about["alike"] == table.alike
+    for name, lattice in (("tiles", table.tiles), ("cells", table.cells), ("slices", table.by_slice.tiles)):
+        assert Lattice(np.array(about[name]["east"]), np.array(about[name]["north"])) == lattice
+    without = pack(replace(flowing, flow_table=replace(table, by_slice=None)), "flows")
+    assert without["flows"]["slices"] is None
+    assert pack(first, "first")["flows"] is None
+
+
 def test_multiples_of_a_power_of_two_are_stored_as_whole_numbers(first: Release) -> None:
     units = {name: unit for name, _, unit in pack(first, "first")["arrays"]}
     assert units["small_vertical"] < 0

@@ -37,6 +37,7 @@ from dqam.geometry.flow_table import FlowTable
 from dqam.geometry.grid import DEGREES, Grid, transform
 from dqam.geometry.lattice import Lattice
 from dqam.geometry.rectangles import snap
+from dqam.release.flow_answers import flows_between, flows_of
 from dqam.release.published_map import CONFIDENCE
 from dqam.release.release import Release
 
@@ -156,11 +157,10 @@ def answer_flows(release: Release, asked: dict[str, Any], crs: str, confidence: 
     elif by == "tiles":
         zones = tiles_of(table, grid)
     known = None if zones is None else zones.inside
-    end = {"from_" if way == "from" else "to": shape, "confidence": confidence}
-    frame = release.flows(None if zones is None else zones.shapes[known], **end)
+    placed = None if zones is None else place_areas(zones.shapes[known], grid)
+    found = flows_of(release, shape, way == "from", placed, confidence)
     columns: dict[str, list[float | None]] = {}
-    for name, column in (("trips", release.provenance.column("trips")), ("low", "low"), ("high", "high")):
-        values = frame[column].to_numpy()
+    for name, values in (("trips", found.trips), ("low", found.low), ("high", found.high)):
         columns[name] = values.tolist()
         if zones is not None and known is not None:
             columns[name] = [None] * len(zones.shapes)
@@ -192,16 +192,14 @@ def answer_largest(release: Release, asked: dict[str, Any], crs: str, confidence
             )
         by, zones = "zones", _zones(asked["zones"], table, grid, crs)
     known = zones.inside
-    frame = release.largest_flows(
-        asked.get("k", 10), zones.shapes[known], names=known.tolist(), confidence=confidence
-    )  # fmt: skip
+    found = flows_between(release, place_areas(zones.shapes[known], grid), confidence).largest(asked.get("k", 10))
     return {
         "by": by,
-        "origin": frame["origin"].tolist(),
-        "destination": frame["destination"].tolist(),
-        "trips": frame[release.provenance.column("trips")].tolist(),
-        "low": frame["low"].tolist(),
-        "high": frame["high"].tolist(),
+        "origin": known[found.origin].tolist(),
+        "destination": known[found.destination].tolist(),
+        "trips": found.trips.tolist(),
+        "low": found.low.tolist(),
+        "high": found.high.tolist(),
         "confidence": confidence,
     }
 

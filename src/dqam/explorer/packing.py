@@ -18,6 +18,7 @@ from dqam.errors import InputError
 from dqam.explorer.facts import release_info
 from dqam.explorer.layer import is_turned
 from dqam.geometry.arrays import Integers, Numbers
+from dqam.geometry.flow_table import FlowTable
 from dqam.geometry.grid import is_degrees, parse_crs
 from dqam.geometry.histogram import SpatialHistogram, TwoScaleHistogram
 from dqam.geometry.lattice import Lattice
@@ -61,6 +62,10 @@ def pack(release: Release, name: str) -> dict[str, Any]:
                     "The noise and the shares of the slices are on different lattices; save and reopen it."
                 )
             arrays |= {"moved": noise.moved, "weight": noise.weight}
+    flows = None
+    if release.flow_table is not None:
+        flows, of_flows = _flows(release.flow_table)
+        arrays |= of_flows
     return {
         **_place(release, name),
         "confidence": CONFIDENCE,
@@ -72,6 +77,7 @@ def pack(release: Release, name: str) -> dict[str, Any]:
         "lattice": lattice,
         "slice_lattice": coarse,
         "share_noise": None if noise is None else noise.sizes,
+        "flows": flows,
         "arrays": [[key, numbers.size, _unit(numbers)] for key, numbers in arrays.items()],
         "numbers": _packed(list(arrays.values())),
     }
@@ -79,7 +85,7 @@ def pack(release: Release, name: str) -> dict[str, Any]:
 
 def _place(release: Release, name: str) -> dict[str, Any]:
     """What the page must know about a release and its coordinates: degrees, or those of the CRS of its map."""
-    grid, info = release.grid, release_info(0, name, release) | {"flows": False}  # the page does not answer about them
+    grid, info = release.grid, release_info(0, name, release)
     planar = None
     if is_turned(grid):
         west, south, east, north = grid.bounds
@@ -97,6 +103,22 @@ def _place(release: Release, name: str) -> dict[str, Any]:
 
 def _lines(lattice: Lattice) -> dict[str, list[int]]:
     return {"east": lattice.east.tolist(), "north": lattice.north.tolist()}
+
+
+def _flows(table: FlowTable) -> tuple[dict[str, Any], dict[str, Numbers]]:
+    """The lattices of a table of flows, and its numbers."""
+    arrays: dict[str, Numbers] = {"flow_trips": table.trips, "flow_variance": table.variance}
+    for name, ends in (("origins", table.origins), ("destinations", table.destinations)):
+        arrays |= {f"flow_{name}_shares": ends.shares, f"flow_{name}_variance": ends.variance}
+    slices = table.by_slice
+    if slices is not None:
+        arrays |= {"flow_slice_shares": slices.shares, "flow_slice_noise": slices.noise}
+    return {
+        "tiles": _lines(table.tiles),
+        "cells": _lines(table.cells),
+        "alike": float(table.alike),
+        "slices": None if slices is None else _lines(slices.tiles),
+    }, arrays
 
 
 def _parts(histogram: SpatialHistogram) -> dict[str, Numbers]:

@@ -1036,7 +1036,7 @@ function explain(release) {
     ["Grid", `${grid.rows} × ${grid.columns} cells of ${whole(grid.cell_metres[0])} m × ${whole(grid.cell_metres[1])} m (${grid.crs.slice(0, 60)})`],
     ...(release.slices.length ? [["Slices", `${release.slices.length}, by ${ruleWords(release)}; every trip is in exactly one`]] : []),
     ...(release.gap ? [["Trips split", `at GPS gaps longer than ${release.gap}`]] : []),
-    ["Flows", release.flows ? "how many trips go from one area to another" : source.served ? "none; they are published with dqam publish --flows" : "none in this page; if the release has flows, dqam serve shows them"],
+    ["Flows", release.flows ? "how many trips go from one area to another" : "none; they are published with dqam publish --flows"],
     ["Publication id", release.id],
   ];
   const limit = delta === null

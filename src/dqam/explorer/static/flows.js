@@ -148,9 +148,13 @@ export function makeFlows({ map, source, make, whole, figures, interval, complai
 
   /** Where a tile is, seen from the area. */
   function whereabouts([x0, y0], [x1, y1]) {
-    const metres = map.distance([y0, x0], [y1, x1]);
-    const angle = Math.atan2((x1 - x0) * Math.cos((y0 * Math.PI) / 180), y1 - y0);
-    return `${metres >= 995 ? `${figures(Number((metres / 1000).toPrecision(2)))} km` : `${figures(Number(metres.toPrecision(2)))} m`} ${WINDS[Math.round((angle / Math.PI) * 8 + 16) % 16]}`;
+    const { cell_metres: metresOf, cell_degrees: unitsOf } = shown().grid;
+    const plane = source.planar && [x1 - x0, y1 - y0].map((way, i) => (way / unitsOf[i]) * (metresOf[i] ?? unitsOf[i]));
+    const angle = plane ? Math.atan2(...plane) : Math.atan2((x1 - x0) * Math.cos((y0 * Math.PI) / 180), y1 - y0);
+    const wind = WINDS[Math.round((angle / Math.PI) * 8 + 16) % 16];
+    if (plane && metresOf.includes(null)) return wind;
+    const metres = plane ? Math.hypot(...plane) : map.distance([y0, x0], [y1, x1]);
+    return `${metres >= 995 ? `${figures(Number((metres / 1000).toPrecision(2)))} km` : `${figures(Number(metres.toPrecision(2)))} m`} ${wind}`;
   }
 
   /** Whether the area and a row are the same place, so that no line can be drawn between them. */
@@ -396,7 +400,7 @@ export function makeFlows({ map, source, make, whole, figures, interval, complai
     const { release, subject: { title }, told, rows, zones: now } = found;
     const sliced = release.slices.length > 0;
     const about = quoted(`${release.private ? "" : "NOT PRIVATE: "}trips from origin to destination, ${release.counted}`);
-    const head = ["release", ...(sliced ? ["slice"] : []), "origin", "destination", "trips", "low", "high", "too_few_to_tell", "longitude", "latitude", "confidence", "counted"];
+    const head = ["release", ...(sliced ? ["slice"] : []), "origin", "destination", "trips", "low", "high", "too_few_to_tell", ...(source.planar ? ["x", "y"] : ["longitude", "latitude"]), "confidence", "counted"];
     const lines = rows.map((row) => {
       const ends = [title, now ? row.name : `tile ${row.i}`];
       return [

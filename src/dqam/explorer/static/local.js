@@ -23,15 +23,22 @@ export async function localSource(told) {
     };
   }
 
+  function flowsOf(n) {
+    if (!releases[n].flows) throw new Error("This release has no flows.");
+    return releases[n].flows;
+  }
+
   return {
     served: false,
     planar,
     releases: async () => abouts.map(({ info }) => info),
     background: async () => ({ tiles: null, attribution: "" }),
     count: async (n, sides, slice) => releases[n].count(sides.map(Number), slice),
+    flowLattice: async (n) => flowsOf(n).lattice(),
     layer: async (n, slice) => pictures[n](slice, planar),
     ask: async (n, path, body, { slice }) => {
       const geojson = JSON.parse(body);
+      if (path.startsWith("flow")) return flowsOf(n).answer(geojson, path, slice, breather());
       return path === "profile" ? releases[n].profile(geojson) : releases[n].answer(geojson, path, slice, breather());
     },
   };

@@ -87,7 +87,7 @@ export class Lattice {
 }
 
 /** The last of increasing lines that is not beyond a value, other than the final one. */
-function cellOf(lines, at) {
+export function cellOf(lines, at) {
   let [low, high] = [0, lines.length - 2];
   while (low < high) {
     const middle = (low + high + 1) >> 1;

@@ -359,18 +359,24 @@ function backwards(ring) {
   return turned;
 }
 
+/** The corners of the part of a ring on one side of a line, below it if `sign` is 1 and above if it is -1. Where that is in
+ *  several pieces, sides along the line join them. */
+export function cutAlong(points, axis, limit, sign) {
+  const inside = (point) => sign * (point[axis] - limit) <= 0;
+  return points.flatMap((point, i) => {
+    const before = points.at(i - 1);
+    if (inside(point) === inside(before)) return inside(point) ? [point] : [];
+    const at = meeting(before[axis], before[1 - axis], point[axis], point[1 - axis], limit);
+    const met = axis === 0 ? [limit, at] : [at, limit];
+    return inside(point) ? [met, point] : [met];
+  });
+}
+
 /** The area of a ring within the box, by cutting it along one side of the box after the other. */
 function areaWithin(ring, columns, rows) {
   let points = Array.from({ length: ring.length / 2 - 1 }, (_, i) => [ring[2 * i], ring[2 * i + 1]]);
   for (const [axis, limit, sign] of [[0, 0, -1], [0, columns, 1], [1, 0, -1], [1, rows, 1]]) {
-    const inside = (point) => sign * (point[axis] - limit) <= 0;
-    points = points.flatMap((point, i) => {
-      const before = points.at(i - 1);
-      if (inside(point) === inside(before)) return inside(point) ? [point] : [];
-      const at = meeting(before[axis], before[1 - axis], point[axis], point[1 - axis], limit);
-      const met = axis === 0 ? [limit, at] : [at, limit];
-      return inside(point) ? [met, point] : [met];
-    });
+    points = cutAlong(points, axis, limit, sign);
   }
   return points.length ? Math.abs(twiceArea(flat([...points, points[0]]))) / 2 : 0;
 }

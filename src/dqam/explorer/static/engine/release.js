@@ -1,6 +1,7 @@
 // A release whose numbers are in the page: its answers to rectangles, areas and lines, with confidence intervals, for all
 // slices or some of them, by the names in the API. They are those of the library.
 
+import { Flows } from "./flow_answers.js";
 import { Histogram, TwoScaleHistogram, clip } from "./histogram.js";
 import { Lattice } from "./lattice.js";
 import { shifted, unpack } from "./packed.js";
@@ -22,7 +23,7 @@ export async function openRelease(about) {
 }
 
 class PackedRelease {
-  constructor({ info, degrees, confidence, wide, totals, scales, uncertainty, uncertain_slices: uncertainSlices, lattice, slice_lattice: coarse, share_noise: sizes }, arrays) {
+  constructor({ info, degrees, confidence, wide, totals, scales, uncertainty, uncertain_slices: uncertainSlices, lattice, slice_lattice: coarse, share_noise: sizes, flows }, arrays) {
     Object.assign(this, { info, confidence, wide });
     this.grid = new Grid(info.grid, degrees, info.grid.cell_metres);
     const { rows, columns } = info.grid;
@@ -47,6 +48,7 @@ class PackedRelease {
       this.uncertainty = new Uncertainty(this.uncertain, this.whole, uncertainty, where, times);
     }
     this.shareNoise = coarse && sizes !== null ? new ShareNoise(new Lattice(coarse.east, coarse.north), arrays.moved, arrays.weight, sizes, info.slices.length) : null;
+    this.flows = flows && new Flows(flows, arrays, { grid: this.grid, wide, confidence, choose: (names) => this.#chosen(names), trips: (names) => this.trips(names) });
   }
 
   /** { value, low, high } of what was placed on the grid, for all slices or those with these numbers; null for none. */
