@@ -39,9 +39,11 @@ def export(
     resolution `h3`, in the format that the name ends with. The trips of each slice follow the answers for all."""
     suffix = Path(path).suffix.lower()
     if suffix in PAGES:
-        raise InputError(f"{Path(path).name}: write a page with dqam.explorer.write_page(release, path).")
+        raise InputError(
+            f"{Path(path).name}: import dqam.explorer and write a page with dqam.explorer.write_page(release, path)."
+        )
     if suffix not in (*RASTERS, *TABLES):
-        known = ", ".join((*RASTERS, *TABLES, *PAGES))
+        known = ", ".join((*RASTERS, *TABLES, *PAGES, ".stac.json"))
         raise InputError(f"{Path(path).name}: an export must end with one of {known}.")
     if h3 is not None and blocks is not None:
         raise InputError(f"Give blocks={blocks} or h3={h3}, not both: an export has either blocks or hexagons.")

@@ -53,7 +53,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes, overwrite: bool = 
     """
     target = writable(path)
     if not overwrite and target.exists():
-        raise FileExistsError(f"{path} exists")
+        raise FileExistsError(f"{path} exists; choose another name, or replace the file with overwrite=True")
     try:
         unnamed = os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, 0o666)
     except (AttributeError, OSError):  # this system or file system does not support unnamed files
