@@ -122,7 +122,7 @@ def test_areas_in_other_coordinates(trips_from_to: Served) -> None:
 def test_a_release_without_flows(trips_from_to: Served, path: str) -> None:
     address = f"{trips_from_to.address}/api/releases/1/{path}"
     answer = httpx.get(address) if path.endswith("lattice") else post(trips_from_to, path, {}, n=1)
-    assert (answer.status_code, "dqam publish --flows" in answer.json()["error"]) == (400, True)
+    assert (answer.status_code, "published along with the map" in answer.json()["error"]) == (400, True)
     told = httpx.get(f"{trips_from_to.address}/api/releases").json()
     assert [one["flows"] for one in told] == [True, False, True]
 

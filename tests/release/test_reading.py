@@ -18,7 +18,7 @@ import dqam
 from dqam import cities
 from dqam.errors import InputError
 from dqam.geometry.grid import Grid
-from dqam.release.file import SEAL_SIZE
+from dqam.release.file import SCHEMA, SEAL_SIZE
 from tests.release.cases import HERE, sealed, seeded, sliced, strolls, with_delta
 
 FUZZED = int(os.environ.get("DQAM_FUZZ", "300"))
@@ -49,7 +49,7 @@ def test_no_change_is_overlooked(tmp_path: Path) -> None:
 
 
 CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
-    "a newer form": lambda facts: facts.update(schema=3),
+    "a newer form": lambda facts: facts.update(schema=SCHEMA + 1),
     "no form": lambda facts: facts.pop("schema"),
     "a form in words": lambda facts: facts.update(schema="one"),
     "something more": lambda facts: facts.update(exact_trips=17),

@@ -42,9 +42,7 @@ from dqam.release.published_map import CONFIDENCE
 from dqam.release.release import Release
 
 MOST_COVERED = 4_000_000  # cells that the rectangles around zones cover, added up
-NO_FLOWS = (
-    "This release has no flows. They are published with `dqam publish --flows`, and cannot be added to a release later."
-)
+NO_FLOWS = "This release has no flows. They must be published along with the map and cannot be added later."
 
 
 @dataclass(frozen=True, eq=False)
